@@ -20,6 +20,7 @@ from clampz.approximations.edge_weights import uniform_weights
 from clampz.approximations.layouts import TableLayout, layout_of
 from clampz.approximations.mean_field import BinaryField, MeanFieldLanes, TableField
 from clampz.approximations.message_passing import BinaryLanes, GeneralLanes
+from clampz.runtime.budget import UNLIMITED
 from clampz.runtime.workers import Workers
 from timing import Claim, alone, interleaved, print_table, worst
 
@@ -97,7 +98,7 @@ def batch_of(num_lanes: int, **drawing: object) -> cz.Batch:
 
 def sweeps(lanes: BinaryLanes | GeneralLanes | MeanFieldLanes) -> Callable[[], None]:
     """SWEEPS sweeps, in one call of the kernel."""
-    return lambda: lanes.sweep(SWEEPS)
+    return lambda: lanes.sweep(SWEEPS, budget=UNLIMITED)
 
 
 def clamped_batch(num_lanes: int) -> cz.Batch:
@@ -111,12 +112,17 @@ def binary(num_lanes: int, repeats: int) -> dict[str, float]:
     """Nanoseconds per message and lane (mean field and sigmoid: per variable and lane) of the kernels and of the bare
     loops."""
     batch = batch_of(num_lanes)
-    topology, layout = batch.model.topology, layout_of(batch)
-    rho = uniform_weights(topology)
-    trw, bethe, clamped = (BinaryLanes(p, Workers(1)) for p in (layout, layout, layout_of(clamped_batch(num_lanes))))
-    trw.set_counting(rho[:, None])
-    clamped.set_counting(rho[:, None])
-    bethe.set_counting(np.ones((len(rho), 1)), 1.0 + np.bincount(topology.edges.ravel(), np.repeat(1.0 - rho, 2)))
+    topology, layout = batch.model.topology, layout_of(batch, budget=UNLIMITED)
+    rho = uniform_weights(topology, budget=UNLIMITED)
+    trw, bethe, clamped = (
+        BinaryLanes(p, Workers(1), budget=UNLIMITED)
+        for p in (layout, layout, layout_of(clamped_batch(num_lanes), budget=UNLIMITED))
+    )
+    trw.set_counting(rho[:, None], budget=UNLIMITED)
+    clamped.set_counting(rho[:, None], budget=UNLIMITED)
+    bethe.set_counting(
+        np.ones((len(rho), 1)), 1.0 + np.bincount(topology.edges.ravel(), np.repeat(1.0 - rho, 2)), budget=UNLIMITED
+    )
     field = BinaryField(layout, np.random.default_rng(1).uniform(-0.5, 0.5, layout.theta.shape), Workers(1))
     num_messages = 2 * topology.num_edges * num_lanes
     h, x = (
@@ -145,9 +151,9 @@ def binary(num_lanes: int, repeats: int) -> dict[str, float]:
 def general(num_labels: int, num_lanes: int, repeats: int) -> dict[str, float]:
     """Nanoseconds per message and lane for L labels."""
     batch = batch_of(num_lanes, labels=num_labels, potentials="table")
-    layout = TableLayout.from_batch(batch)
-    trw = GeneralLanes(layout, Workers(1))
-    trw.set_counting(uniform_weights(batch.model.topology)[:, None])
+    layout = TableLayout.from_batch(batch, budget=UNLIMITED)
+    trw = GeneralLanes(layout, Workers(1), budget=UNLIMITED)
+    trw.set_counting(uniform_weights(batch.model.topology, budget=UNLIMITED)[:, None], budget=UNLIMITED)
     field = TableField(layout, np.full(layout.theta.shape, 1 / num_labels), Workers(1))
     num_messages = 2 * batch.model.num_edges
     rng = np.random.default_rng(3)

@@ -24,7 +24,7 @@ from clampz.approximations.mini_buckets.batched import optimise_together
 from clampz.approximations.mini_buckets.clique_tables import Tables
 from clampz.approximations.mini_buckets.descent import BoundState, optimise
 from clampz.approximations.mini_buckets.structure import Structure
-from clampz.runtime.budget import NEVER
+from clampz.runtime.budget import NEVER, UNLIMITED
 from timing import Claim, alone, interleaved, print_table
 
 LIMITS = (2**11, 2**14)
@@ -40,9 +40,9 @@ def bare(values, out):
 
 def speed(model: cz.Model, max_table: int, repeats: int) -> dict[str, float]:
     """Nanoseconds per entry."""
-    tables = Tables.of(model, Structure.of(model, max_table))
-    state = BoundState.upper(tables, model.unary.flat)
-    optimise(state, 2)
+    tables = Tables.of(model, Structure.of(model, max_table, budget=UNLIMITED), budget=UNLIMITED)
+    state = BoundState.upper(tables, model.unary.flat, budget=UNLIMITED)
+    optimise(state, 2, budget=UNLIMITED)
     work, gradient = tables.new_pass(), np.empty_like(state.x)
     num_entries = tables.structure.num_entries
     values, out = np.random.default_rng(0).normal(size=num_entries // 2), np.empty(num_entries // 2)
@@ -57,15 +57,20 @@ def speed(model: cz.Model, max_table: int, repeats: int) -> dict[str, float]:
 
 def lanes(model: cz.Model, max_table: int, repeats: int) -> dict[str, float]:
     """Seconds that lanes of one thread take, one by one and together: processor's time."""
-    tables, rng = Tables.of(model, Structure.of(model, max_table)), np.random.default_rng(0)
+    tables, rng = (
+        Tables.of(model, Structure.of(model, max_table, budget=UNLIMITED), budget=UNLIMITED),
+        np.random.default_rng(0),
+    )
     unary = [model.unary.flat + rng.normal(size=len(model.unary.flat)) for _ in range(LANES)]
 
     def one_by_one() -> None:
         for lane in unary:
-            optimise(BoundState.upper(tables, lane), LANE_EVALUATIONS)
+            optimise(BoundState.upper(tables, lane, budget=UNLIMITED), LANE_EVALUATIONS, budget=UNLIMITED)
 
     def together() -> None:
-        optimise_together([BoundState.upper(tables, lane) for lane in unary], LANE_EVALUATIONS)
+        optimise_together(
+            [BoundState.upper(tables, lane, budget=UNLIMITED) for lane in unary], LANE_EVALUATIONS, budget=UNLIMITED
+        )
 
     return interleaved({"one by one": one_by_one, "together": together}, repeats, clock=process_time)
 

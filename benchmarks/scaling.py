@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from clampz.runtime.budget import UNLIMITED
 from timing import Claim, in_fresh_process, peak_megabytes, print_claims, print_table
 
 NUM_SWEEPS = 20
@@ -45,7 +46,7 @@ def measure(method: str, side: int, repeats: int) -> dict[str, float]:
     )
     model = stage("model", lambda: cz.generators.grid(side, side, toroidal=False, rng=0))
     stage("topology", lambda: model.topology)
-    stage("weights", lambda: uniform_weights(model.topology))
+    stage("weights", lambda: uniform_weights(model.topology, budget=UNLIMITED))
     set_up, two = stage("run", lambda: solve(model, 2))
     one = float("inf")
     for _ in range(repeats):  # turn by turn

@@ -6,10 +6,11 @@ their parameters are those of `inspect.signature`, and their types those of the 
 
 import ast
 import inspect
+import sys
 import textwrap
 from collections.abc import Iterator
 from dataclasses import is_dataclass
-from typing import Any
+from typing import Any, Unpack, get_args, get_origin, is_typeddict
 
 from docutils import nodes
 from public_names import OBJECTS
@@ -19,6 +20,7 @@ from sphinx.environment import BuildEnvironment
 from sphinx.pycode import ModuleAnalyzer
 
 from clampz.method import Method
+from clampz.runtime.options import with_keywords
 
 
 def written(what: str, obj: Any) -> tuple[str, str | None] | None:
@@ -45,7 +47,13 @@ def _in_parentheses(function: Any, is_method: bool) -> str:
     for each in [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs, node.args.vararg, node.args.kwarg]:
         if each is not None and each.annotation is not None:
             each.annotation = ast.parse(_unquoted(each.annotation) or "", mode="eval").body
-    parameters = inspect.signature(function).parameters
+    parameters = with_keywords(function).parameters
+    kind = function.__annotations__.get(node.args.kwarg.arg) if node.args.kwarg else None
+    if get_origin(kind) is Unpack:  # (a TypedDict, whose fields are options)
+        node.args.kwarg = None
+        for name, written_type in dict(_fields(*get_args(kind))).items():
+            node.args.kwonlyargs.append(ast.arg(name, ast.parse(written_type, mode="eval").body))
+            node.args.kw_defaults.append(ast.parse(_value(parameters[name].default), mode="eval").body)
     by_place = [*node.args.posonlyargs, *node.args.args][-len(node.args.defaults) :]
     for places, values in ((by_place, node.args.defaults), (node.args.kwonlyargs, node.args.kw_defaults)):
         for k, (place, value) in enumerate(zip(places, values, strict=False)):
@@ -91,13 +99,24 @@ def _of_class(kind: type) -> tuple[str, None] | None:
 
 def _fields(kind: type) -> Iterator[tuple[str, str]]:
     """Annotations in the bodies of a class and of those that it inherits from."""
-    for base in reversed(kind.__mro__):
+    for base in _bases(kind):
         if base.__module__.startswith("clampz"):
             body = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0]
             assert isinstance(body, ast.ClassDef)
             for line in body.body:
                 if isinstance(line, ast.AnnAssign):
                     yield ast.unparse(line.target), _unquoted(line.annotation) or ""
+
+
+def _bases(kind: type) -> list[type]:
+    """A class after those that it inherits from; a TypedDict knows these only in its source."""
+    if not is_typeddict(kind):
+        return list(reversed(kind.__mro__))
+    body = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
+    assert isinstance(body, ast.ClassDef)
+    found = vars(sys.modules[kind.__module__])
+    above = [base for each in body.bases if is_typeddict(base := found[ast.unparse(each)])]
+    return list(dict.fromkeys([*(base for each in above for base in _bases(each)), kind]))
 
 
 def _of_approximation(method: Method[Any]) -> tuple[str, str]:

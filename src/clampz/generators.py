@@ -13,7 +13,7 @@ Seeds.  `rng` is an integer, a numpy Generator, or None for a new model each tim
 unary potentials in the order of the variables, then the weights in the order of the model's edges.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 from typing import Any, Literal, TypedDict, Unpack
 
@@ -25,18 +25,15 @@ from clampz.model import Model
 from clampz.model.checks import as_edges
 from clampz.numerics import Floats, Integers
 from clampz.runtime.options import check_option, check_whole, is_number, is_one_of, is_whole, knows_its_options
+from clampz.runtime.seeds import Seed, as_generator
 
 __all__ = ["barbell", "complete", "cycle", "erdos_renyi", "from_graph", "grid", "lamp", "regular"]
 
 Range = float | tuple[float, float]
-Seed = int | np.random.Generator | None
 Potentials = Literal["potts", "table"]
 
 THETA: Range = (-2.0, 2.0)
 WEIGHTS: Range = (-6.0, 6.0)
-
-# Seeds of a run are below this: checkpoints keep them.
-LARGEST_SEED = 2**62
 
 # Swaps tried before a random pairing that cannot be mended is thrown away; each succeeds with probability about 1/4 or
 # more.
@@ -355,36 +352,6 @@ def barbell(weight: float = 6.0, *, theta: Range = 0.0, rng: Seed = None) -> Mod
     W[-1] = -weight
     theta_array = _draw(_as_range(theta, "theta"), (8,), as_generator(rng))
     return Model.from_binary(theta_array, W, edges, names=[f"X{i}" for i in range(1, 9)])
-
-
-def as_generator(rng: Seed) -> np.random.Generator:
-    """Make a numpy Generator from a seed; a Generator is used as it is."""
-    try:
-        return np.random.default_rng(rng)
-    except (TypeError, ValueError):
-        raise OptionError(f"rng: expected a whole number >= 0, a numpy Generator or None, found {shown(rng)}") from None
-
-
-def as_seed(rng: Seed) -> int:
-    """The seed that `rng` means to a run: the same every time for None, a number as it is, and of a Generator its next
-    one.
-
-    >>> as_seed(None), as_seed(7)
-    (0, 7)
-    """
-    if rng is None:
-        return 0
-    drawn = int(as_generator(rng).integers(LARGEST_SEED))  # refuses what is neither
-    return rng if is_whole(rng) and rng < LARGEST_SEED else drawn
-
-
-def with_rng(changes: Mapping[str, Any], rng: Seed) -> dict[str, Any]:
-    """Options of a call with the seed that its `rng` means, if it is given one."""
-    if rng is None:
-        return dict(changes)
-    if "seed" in changes:
-        raise OptionError(f"rng: expected either rng or the option seed, found both: {shown(rng)}, {changes['seed']!r}")
-    return {**changes, "seed": as_seed(rng)}
 
 
 def _pair_stubs(n: int, degree: int, rng: np.random.Generator) -> Integers | None:

@@ -3,10 +3,11 @@
 JAX is imported when a function of this module is called, and never before.
 """
 
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
+from clampz.approximations.registry import MethodKeywords
 from clampz.errors import library
 from clampz.interop.autodiff import LogZFunction
 from clampz.model import Model
@@ -21,7 +22,7 @@ def log_z(
     model: Model,
     method: str = "exact",
     factors: Array | None = None,
-    **options: Any,
+    **options: Unpack[MethodKeywords],
 ) -> Array:
     """log Z of a model with these potentials in place of its own, as an array that JAX differentiates.
 

@@ -6,15 +6,14 @@ Each of them is a function of a batch; `approximation` makes a `Method` of it, w
 import inspect
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Generic, Self, TypeVar, overload
+from typing import Any, Generic, Self, TypedDict, TypeVar, overload
 
 import numpy as np
 
 from clampz.display.formatting import counted
 from clampz.errors import OptionError
-from clampz.generators import Seed, with_rng
 from clampz.model import Evidence, Model
 from clampz.model.batch import Batch
 from clampz.model.evidence import several_sets
@@ -26,11 +25,19 @@ from clampz.model.results import SOLVED_BY, EndState, Estimate, Estimates, stopp
 from clampz.model.tables import take_lanes
 from clampz.model.warm_starts import Start, start_marginals
 from clampz.numerics import Floats, Integers
-from clampz.runtime.budget import GRACE, Budget, Cancelled, Progress
+from clampz.runtime.budget import GRACE, UNLIMITED, Budget, Cancelled, Progress
 from clampz.runtime.options import Options, as_bytes
 from clampz.runtime.progress import Listener, as_callback
+from clampz.runtime.seeds import Seed, with_rng
 
 OptionsT = TypeVar("OptionsT", bound=Options)
+MethodT = TypeVar("MethodT", bound="Method[Any]")
+# Evidence of one lane, or of several; one inverse temperature, or several.
+OneSet = Evidence | None
+Sets = Sequence[Evidence]
+OneBeta = float | None
+Betas = Sequence[float] | Floats
+AnyBeta = float | Sequence[float] | Floats | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +57,14 @@ class ForestWeights:
     def take(self, lanes: Integers) -> "ForestWeights":
         """Select lanes."""
         return self if self.rho.shape[1] == 1 else replace(self, rho=take_lanes(self.rho, lanes))
+
+
+class CallKeywords(TypedDict, total=False):
+    """What a call of any method takes by name, beside evidence, beta and options."""
+
+    start: Start | None
+    rng: Seed
+    progress: Listener[Progress]
 
 
 class Method(Generic[OptionsT]):
@@ -98,17 +113,16 @@ class Method(Generic[OptionsT]):
 
     def __init__(
         self,
-        name: str,
         options_type: type[OptionsT],
         solve: Callable[..., Estimates],
         takes_factors: bool,
         plans_memory: bool,
     ) -> None:
-        self.name = name
+        self.name = solve.__name__
         self.takes_factors, self.plans_memory = takes_factors, plans_memory
         self.options_type = options_type
         self._solve = solve
-        SOLVED_BY[name] = self.solve
+        SOLVED_BY[self.name] = self.solve
         self.__doc__ = method_docstring(solve.__doc__ or "", type(self), options_type)
         self.__name__ = self.__qualname__ = solve.__name__
         self.__module__ = solve.__module__
@@ -120,57 +134,13 @@ class Method(Generic[OptionsT]):
         return self
 
     @overload
-    def __call__(
-        self,
-        model: Model,
-        *,
-        evidence: Evidence | None = None,
-        beta: float | None = None,
-        start: Start | None = None,
-        rng: Seed = None,
-        progress: Listener[Progress] = None,
-        options: OptionsT | None = None,
-        **changes: Any,
-    ) -> Estimate: ...
+    def __call__(self, model: Model, *, evidence: OneSet = None, beta: OneBeta = None, **given: Any) -> Estimate: ...
     @overload
-    def __call__(
-        self,
-        model: Batch,
-        *,
-        evidence: None = None,
-        beta: float | Sequence[float] | Floats | None = None,
-        start: Start | None = None,
-        rng: Seed = None,
-        progress: Listener[Progress] = None,
-        options: OptionsT | None = None,
-        **changes: Any,
-    ) -> Estimates: ...
+    def __call__(self, model: Batch, *, beta: AnyBeta = None, **given: Any) -> Estimates: ...
     @overload
-    def __call__(
-        self,
-        model: Model,
-        *,
-        evidence: Sequence[Evidence],
-        beta: float | Sequence[float] | Floats | None = None,
-        start: Start | None = None,
-        rng: Seed = None,
-        progress: Listener[Progress] = None,
-        options: OptionsT | None = None,
-        **changes: Any,
-    ) -> Estimates: ...
+    def __call__(self, model: Model, *, evidence: Sets, beta: AnyBeta = None, **given: Any) -> Estimates: ...
     @overload
-    def __call__(
-        self,
-        model: Model,
-        *,
-        evidence: Evidence | None = None,
-        beta: Sequence[float] | Floats,
-        start: Start | None = None,
-        rng: Seed = None,
-        progress: Listener[Progress] = None,
-        options: OptionsT | None = None,
-        **changes: Any,
-    ) -> Estimates: ...
+    def __call__(self, model: Model, *, evidence: OneSet = None, beta: Betas, **given: Any) -> Estimates: ...
     def __call__(
         self,
         model: Model | Batch,
@@ -210,10 +180,10 @@ class Method(Generic[OptionsT]):
             estimates = self._solved(batch, chosen, start, budget, {})
             return estimates[0] if single else estimates
 
-    def with_rng(self, changes: dict[str, Any], rng: Seed) -> dict[str, Any]:
+    def with_rng(self, changes: Mapping[str, Any], rng: Seed) -> dict[str, Any]:
         """Add to single options the seed that `rng` means, where the method has one."""
         seeded = with_rng(changes, rng)
-        return seeded if hasattr(self.options_type, "seed") else changes
+        return seeded if hasattr(self.options_type, "seed") else dict(changes)
 
     def solve(
         self,
@@ -223,7 +193,7 @@ class Method(Generic[OptionsT]):
         progress: Callable[[Progress], object] | None = None,
         *,
         weights: ForestWeights | None = None,
-        within: Budget | None = None,
+        within: Budget = UNLIMITED,
     ) -> Estimates:
         """Solve a batch, perhaps within the budget of another run; TRW may be given edge weights in place of its
         options'. Stops with that run."""
@@ -303,7 +273,7 @@ class Method(Generic[OptionsT]):
                 f"found {allowed:,}"
             )
 
-    def options(self, options: OptionsT | None, changes: dict[str, Any]) -> OptionsT:
+    def options(self, options: OptionsT | None, changes: Mapping[str, Any]) -> OptionsT:
         """Return the options of a call: those given, or the defaults, with some of them changed."""
         return self.options_type.chosen(options, changes)
 
@@ -351,13 +321,11 @@ def method_docstring(doc: str, *types: type) -> str:
 
 
 def approximation(
-    name: str, options_type: type[OptionsT], *, takes_factors: bool = False, plans_memory: bool = False
-) -> Callable[[Callable[..., Estimates]], Method[OptionsT]]:
-    """Decorate a function (batch, options, start, budget) -> Estimates to make it a `Method`. TRW's has an argument
-    `weights` too. With `takes_factors` it works on factors of any size itself, with `plans_memory` it limits its memory
-    itself."""
+    kind: type[MethodT], options_type: type[Options], *, takes_factors: bool = False, plans_memory: bool = False
+) -> Callable[[Callable[..., Estimates]], MethodT]:
+    """Decorate a function (batch, options, start, budget) -> Estimates to make it a method of its name.
 
-    def wrap(solve: Callable[..., Estimates]) -> Method[OptionsT]:
-        return Method(name, options_type, solve, takes_factors, plans_memory)
-
-    return wrap
+    TRW's has an argument `weights` too.  With `takes_factors` it works on factors of any size itself, with
+    `plans_memory` it limits its memory itself.
+    """
+    return lambda solve: kind(options_type, solve, takes_factors, plans_memory)

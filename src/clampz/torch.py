@@ -4,10 +4,11 @@ PyTorch is imported when a function of this module is called, and never before.
 """
 
 from functools import cache
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
+from clampz.approximations.registry import MethodKeywords
 from clampz.errors import ModelError, OptionError, library
 from clampz.interop.autodiff import LogZFunction
 from clampz.model import Model
@@ -21,7 +22,7 @@ def log_z(
     model: Model,
     method: str = "exact",
     factors: Tensor | None = None,
-    **options: Any,
+    **options: Unpack[MethodKeywords],
 ) -> Tensor:
     """log Z of a model with these potentials in place of its own, as a tensor whose gradients are marginals.
 

@@ -14,6 +14,7 @@ from clampz._kernels.approximations.message_passing.binary import FULL_LANES
 from clampz.approximations.edge_weights import uniform_weights
 from clampz.approximations.layouts import layout_of
 from clampz.approximations.message_passing import lanes_of
+from clampz.runtime.budget import UNLIMITED
 from clampz.runtime.workers import MAX_BLOCK, MIN_RANGE, SUM_BLOCK, Workers, cut, lane_blocks, padded, sum_blocks
 
 SAME = 1e-9
@@ -226,9 +227,15 @@ def neighbours(gap, *arrays):
 def block_of(kind, num_lanes):
     rng = np.random.default_rng(90)
     model = model_of(kind, rng)
-    block = lanes_of(layout_of(cz.Batch(model, rng.normal(size=(len(model.unary.flat), num_lanes)))), Workers(1))
-    block.set_counting(uniform_weights(model.topology)[:, None], 1.0 + model.topology.degrees)
-    block.sweep(2)
+    block = lanes_of(
+        layout_of(cz.Batch(model, rng.normal(size=(len(model.unary.flat), num_lanes))), budget=UNLIMITED),
+        Workers(1),
+        budget=UNLIMITED,
+    )
+    block.set_counting(
+        uniform_weights(model.topology, budget=UNLIMITED)[:, None], 1.0 + model.topology.degrees, budget=UNLIMITED
+    )
+    block.sweep(2, budget=UNLIMITED)
     return block
 
 

@@ -14,7 +14,7 @@ from clampz.approximations import bethe_bound
 from clampz.approximations.edge_weights import uniform_weights
 from clampz.approximations.layouts import layout_of
 from clampz.approximations.message_passing import lanes_of
-from clampz.runtime.budget import Cancelled
+from clampz.runtime.budget import UNLIMITED, Cancelled
 from clampz.runtime.workers import Workers
 
 bethe_module = importlib.import_module("clampz.approximations.bethe")
@@ -25,7 +25,7 @@ TIGHT = {"tol": 1e-8, "max_iter": 50_000}
 
 def inertias(topology):
     """c_i of the two inner loops: 1 + sum (1 - rho_ij), and 1 + degree on the core."""
-    rho = uniform_weights(topology)
+    rho = uniform_weights(topology, budget=UNLIMITED)
     gentle = 1.0 + np.bincount(topology.edges.ravel(), np.repeat(1.0 - rho, 2), topology.num_variables)
     return gentle, 1.0 + topology.core * topology.degrees.astype(float)
 
@@ -44,12 +44,14 @@ def test_the_double_loop_equals_the_twin(kind, inner):
         else:
             model = random_tables(rng, rng.integers(1, 4, n), edges, scale, zeros=0.3 * (kind == "zeros"))
         for inertia in inertias(model.topology):
-            lanes = lanes_of(layout_of(cz.Batch.from_evidence(model, [{}])), Workers(1))
-            lanes.set_counting(np.ones((model.num_edges, 1)), inertia)
+            lanes = lanes_of(
+                layout_of(cz.Batch.from_evidence(model, [{}]), budget=UNLIMITED), Workers(1), budget=UNLIMITED
+            )
+            lanes.set_counting(np.ones((model.num_edges, 1)), inertia, budget=UNLIMITED)
             for value, upper, drift in naive_bethe(model, inertia, 4, inner):
-                lanes.sweep(inner)
+                lanes.sweep(inner, budget=UNLIMITED)
                 lanes.rebase()
-                look = lanes.evaluate()
+                look = lanes.evaluate(budget=UNLIMITED)
                 size = 10 * EXACT * max(1.0, abs(value))
                 assert look.value[0] == pytest.approx(value, abs=size)
                 assert look.value[0] + look.slack[0] == pytest.approx(upper, abs=size)
@@ -256,8 +258,8 @@ def test_the_lower_bound_is_given_up_where_there_is_no_time_for_it(monkeypatch):
     assert cz.bethe(model).bound == "lower"
     lower = bethe_bound.bethe_lower_bound
     monkeypatch.setattr(bethe_bound, "sum_blocks", lambda size: [(k, k + 1) for k in range(size)])
-    layout = layout_of(cz.Batch.from_evidence(model, [{}]))
-    cut = bethe_bound.bethe_lower_bound(layout, layout.theta)  # edge by edge
+    layout = layout_of(cz.Batch.from_evidence(model, [{}]), budget=UNLIMITED)
+    cut = bethe_bound.bethe_lower_bound(layout, layout.theta, budget=UNLIMITED)  # edge by edge
     monkeypatch.undo()
     assert cut == pytest.approx(lower(layout, layout.theta), abs=1e-9)
 

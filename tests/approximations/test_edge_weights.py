@@ -16,7 +16,7 @@ from clampz.approximations.edge_weights import (
     uniform_weights,
 )
 from clampz.model.topology import Topology
-from clampz.runtime.budget import Budget
+from clampz.runtime.budget import UNLIMITED, Budget
 
 # Weights are shrunk by 1e-12 and more against rounding.
 EXACT = 1e-10
@@ -37,13 +37,15 @@ def grid_graph(rows, cols):
 
 @pytest.mark.nojit
 def test_uniform_weights_of_known_graphs():
-    np.testing.assert_allclose(uniform_weights(topology_of(nx.complete_graph(4))), 0.5, rtol=EXACT)
-    np.testing.assert_allclose(uniform_weights(topology_of(nx.complete_graph(9))), 2 / 9, rtol=EXACT)
+    np.testing.assert_allclose(uniform_weights(topology_of(nx.complete_graph(4)), budget=UNLIMITED), 0.5, rtol=EXACT)
+    np.testing.assert_allclose(uniform_weights(topology_of(nx.complete_graph(9)), budget=UNLIMITED), 2 / 9, rtol=EXACT)
     for n in (3, 4, 10, 51):
-        np.testing.assert_allclose(uniform_weights(topology_of(nx.cycle_graph(n))), (n - 1) / n, rtol=EXACT)
+        np.testing.assert_allclose(
+            uniform_weights(topology_of(nx.cycle_graph(n)), budget=UNLIMITED), (n - 1) / n, rtol=EXACT
+        )
     rng = np.random.default_rng(0)
-    assert (uniform_weights(topology_of(tree_edges(rng, 30), 30)) == 1).all()
-    assert uniform_weights(topology_of([], 4)).size == 0
+    assert (uniform_weights(topology_of(tree_edges(rng, 30), 30), budget=UNLIMITED) == 1).all()
+    assert uniform_weights(topology_of([], 4), budget=UNLIMITED).size == 0
 
 
 @pytest.mark.nojit
@@ -54,16 +56,16 @@ def test_uniform_weights_count_spanning_trees(graph):
     topology = topology_of(graph)
     trees = spanning_trees(topology.num_variables, topology.edges.tolist())
     wanted = [sum(k in tree for tree in trees) / len(trees) for k in range(topology.num_edges)]
-    found = uniform_weights(topology)
+    found = uniform_weights(topology, budget=UNLIMITED)
     np.testing.assert_allclose(found, wanted, rtol=1e-9)
-    assert (found <= wanted).all() or forest_excess(topology, found) <= EXACT
+    assert (found <= wanted).all() or forest_excess(topology, found, budget=UNLIMITED) <= EXACT
 
 
 @pytest.mark.nojit
 def test_uniform_weights_of_parts_and_pendants():
     # two triangles apart, a pendant chain on one of them, and an isolated variable
     topology = topology_of([(0, 1), (1, 2), (0, 2), (3, 4), (4, 5), (3, 5), (5, 6), (6, 7)], 9)
-    rho = dict(zip(map(tuple, topology.edges.tolist()), uniform_weights(topology), strict=True))
+    rho = dict(zip(map(tuple, topology.edges.tolist()), uniform_weights(topology, budget=UNLIMITED), strict=True))
     for pair in [(0, 1), (1, 2), (0, 2), (3, 4), (4, 5), (3, 5)]:
         assert rho[pair] == pytest.approx(2 / 3, rel=EXACT)
     assert rho[5, 6] == rho[6, 7] == 1.0
@@ -82,10 +84,18 @@ def test_uniform_weights_of_many_components_are_those_of_each(monkeypatch):
         nx.cycle_graph(4),
     ] * 4
     whole = nx.disjoint_union_all(parts)
-    rho = dict(zip(map(tuple, topology_of(whole).edges.tolist()), uniform_weights(topology_of(whole)), strict=True))
+    rho = dict(
+        zip(
+            map(tuple, topology_of(whole).edges.tolist()),
+            uniform_weights(topology_of(whole), budget=UNLIMITED),
+            strict=True,
+        )
+    )
     first = 0
     for part in parts:
-        for (i, j), expected in zip(sorted(part.edges), uniform_weights(topology_of(part)), strict=True):
+        for (i, j), expected in zip(
+            sorted(part.edges), uniform_weights(topology_of(part), budget=UNLIMITED), strict=True
+        ):
             assert rho[first + i, first + j] == pytest.approx(expected, rel=EXACT)
         first += len(part)
 
@@ -93,7 +103,7 @@ def test_uniform_weights_of_many_components_are_those_of_each(monkeypatch):
 def test_uniform_weights_of_the_free_variables():
     topology = topology_of(nx.complete_graph(5))
     free = np.array([True, True, True, False, False])
-    rho = uniform_weights(topology, free)
+    rho = uniform_weights(topology, free, budget=UNLIMITED)
     inside = free[topology.edges].all(axis=1)
     np.testing.assert_allclose(rho[inside], 2 / 3, rtol=EXACT)
     assert (rho[~inside] == 1).all()
@@ -104,7 +114,7 @@ def test_uniform_weights_of_the_free_variables():
 def test_sampled_weights_cover_every_edge_and_lie_inside(num_trees):
     for graph in (grid_graph(3, 4), nx.complete_graph(7), nx.gnp_random_graph(12, 0.4, seed=2), nx.barbell_graph(4, 2)):
         topology = topology_of(graph)
-        rho = sampled_weights(topology, num_trees, np.random.default_rng(1))
+        rho = sampled_weights(topology, num_trees, np.random.default_rng(1), budget=UNLIMITED)
         assert (rho > 0).all() and (rho <= 1).all()
         assert naive_forest_excess(topology.num_variables, topology.edges.tolist(), rho) <= 1e-12
         bridges = {tuple(sorted(pair)) for pair in nx.bridges(graph)}
@@ -117,7 +127,7 @@ def test_sampled_weights_cover_every_edge_and_lie_inside(num_trees):
 def test_sampled_weights_of_the_free_variables():
     topology = topology_of(nx.complete_graph(6))
     free = np.array([True, True, True, True, False, False])
-    rho = sampled_weights(topology, 100, np.random.default_rng(1), free)
+    rho = sampled_weights(topology, 100, np.random.default_rng(1), free, budget=UNLIMITED)
     inside = free[topology.edges].all(axis=1)
     assert rho[inside].sum() == pytest.approx(3.0, rel=EXACT)
     assert (rho[~inside] == 1).all()
@@ -126,8 +136,8 @@ def test_sampled_weights_of_the_free_variables():
 def test_large_graphs_are_sampled(monkeypatch):
     monkeypatch.setattr(edge_weights, "MAX_DENSE", 10)
     topology = topology_of(grid_graph(6, 6))
-    rho = uniform_weights(topology)
-    assert (rho > 0).all() and forest_excess(topology, rho) <= 1e-9
+    rho = uniform_weights(topology, budget=UNLIMITED)
+    assert (rho > 0).all() and forest_excess(topology, rho, budget=UNLIMITED) <= 1e-9
     model = cz.generators.grid(6, 6, toroidal=False, rng=0)
     assert cz.trw(model).upper >= cz.exact(model).lower
 
@@ -145,7 +155,7 @@ def test_forest_excess_equals_brute_force():
         rho = rng.uniform(0, rng.choice([0.7, 1.4]), topology.num_edges).clip(max=1.0)
         wanted = naive_forest_excess(n, topology.edges.tolist(), rho)
         outside += wanted > 0
-        assert forest_excess(topology, rho) == pytest.approx(wanted, abs=RESOLUTION)
+        assert forest_excess(topology, rho, budget=UNLIMITED) == pytest.approx(wanted, abs=RESOLUTION)
     assert 10 < outside < 50
 
 
@@ -153,7 +163,7 @@ def test_forest_excess_equals_brute_force():
 def test_uniform_weights_lie_inside():
     for graph in (grid_graph(4, 4), nx.complete_graph(8), nx.gnp_random_graph(20, 0.3, seed=5)):
         topology = topology_of(graph)
-        assert forest_excess(topology, uniform_weights(topology)) == 0.0
+        assert forest_excess(topology, uniform_weights(topology, budget=UNLIMITED), budget=UNLIMITED) == 0.0
 
 
 @pytest.mark.nojit
@@ -190,7 +200,7 @@ def test_heaviest_forests():
 def test_weights_outside_are_refused(weights, message):
     topology = topology_of(nx.cycle_graph(3))
     with pytest.raises(cz.errors.OptionError, match=message):
-        checked_weights(topology, np.array(weights), 1)
+        checked_weights(topology, np.array(weights), 1, budget=UNLIMITED)
 
 
 @pytest.mark.nojit
@@ -200,7 +210,7 @@ def test_weights_that_pass_are_inside_to_the_last_digit(n, too_much):
     # the cuts are computed in integers: what these do not see must not reach the bound
     topology = topology_of(nx.cycle_graph(n))
     try:
-        rho = checked_weights(topology, np.full(n, (n - 1) / n + too_much), 1)
+        rho = checked_weights(topology, np.full(n, (n - 1) / n + too_much), 1, budget=UNLIMITED)
     except cz.errors.OptionError:
         assert too_much > 0
     else:
@@ -220,7 +230,7 @@ def test_given_weights_are_used(general):
     rng = np.random.default_rng(4)
     model = random_binary(rng, 6, random_edges(rng, 6, 0.8), 3.0)
     model = as_general(model) if general else model
-    uniform = uniform_weights(model.topology)
+    uniform = uniform_weights(model.topology, budget=UNLIMITED)
     base = cz.trw(model, tol=1e-8)
     assert cz.trw(model, tol=1e-8, edge_weights=uniform).value == pytest.approx(base.value, abs=1e-6)
     halved = cz.trw(model, tol=1e-8, max_iter=50_000, edge_weights=uniform / 2)
@@ -268,7 +278,7 @@ def test_optimized_is_never_above_uniform(labels):
         assert optimized.upper >= cz.exact(model).lower
         gained += uniform.upper - optimized.upper
         rho = optimized.state.rho[:, 0]
-        assert (rho > 0).all() and forest_excess(model.topology, rho) <= 1e-9
+        assert (rho > 0).all() and forest_excess(model.topology, rho, budget=UNLIMITED) <= 1e-9
         assert cz.trw(model, edge_weights=rho * (1 - 1e-9), max_iter=50_000).value <= uniform.upper
     assert gained > 0.1
 

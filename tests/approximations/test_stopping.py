@@ -16,7 +16,7 @@ from clampz.approximations.layouts import TableLayout
 from clampz.approximations.message_passing import BinaryLanes
 from clampz.model.results import NO_RESULT
 from clampz.model.topology import Topology
-from clampz.runtime.budget import Budget, Cancelled
+from clampz.runtime.budget import UNLIMITED, Budget, Cancelled
 from clampz.runtime.workers import Workers
 
 ITERATIVE = ["mean_field", "bethe", "trw"]
@@ -161,7 +161,7 @@ def test_hard_zeros_are_followed_whichever_way_they_run(monkeypatch):
     )
     for at in (0, n // 2, n - 1):
         passes.clear()
-        layout = TableLayout.from_batch(cz.Batch.from_evidence(chain, [{at: 1}]))
+        layout = TableLayout.from_batch(cz.Batch.from_evidence(chain, [{at: 1}]), budget=UNLIMITED)
         assert np.isneginf(layout.theta).sum() == n and len(passes) <= 4
 
 
@@ -181,7 +181,7 @@ def test_weights_for_which_there_is_no_time_are_a_mixture_of_forests(seed):
     pairs = np.array([(i, j) for i in range(n) for j in range(i + 1, n)])
     topology = Topology.from_edges(n, pairs[rng.random(len(pairs)) < 0.2 + 0.2 * seed])
     rho = sampled_weights(topology, 1000, np.random.default_rng(0), budget=over())
-    assert (rho > 0).all() and forest_excess(topology, rho) == 0.0
+    assert (rho > 0).all() and forest_excess(topology, rho, budget=UNLIMITED) == 0.0
 
 
 def test_weights_of_a_large_graph_stop_in_the_midst_of_a_tree(monkeypatch):
@@ -191,7 +191,7 @@ def test_weights_of_a_large_graph_stop_in_the_midst_of_a_tree(monkeypatch):
     for most in (2, 4, 8, 12):
         budget = Asked(most)
         rho = uniform_weights(topology, budget=budget)
-        assert (rho > 0).all() and forest_excess(topology, rho) <= 1e-12 and budget.must_stop()
+        assert (rho > 0).all() and forest_excess(topology, rho, budget=UNLIMITED) <= 1e-12 and budget.must_stop()
     assert topology not in edge_weights._WHOLE_GRAPHS  # what was cut short is not kept
 
 
@@ -206,12 +206,12 @@ def test_a_spanning_forest_hears_the_flag():
 def test_weights_of_the_users_that_there_is_no_time_to_check_are_lowered(monkeypatch):
     monkeypatch.setattr(edge_weights, "QUICKLY_CHECKED", 3)
     topology = cz.generators.grid(5, 5, toroidal=False, rng=0).topology
-    uniform = uniform_weights(topology)
+    uniform = uniform_weights(topology, budget=UNLIMITED)
     given = uniform.copy()
     given[0] += 0.01
     given[1:] -= 0.005
     found = edge_weights.checked_weights(topology, given, 1, over())[:, 0]
-    assert (found <= uniform).all() and forest_excess(topology, found) == 0.0
+    assert (found <= uniform).all() and forest_excess(topology, found, budget=UNLIMITED) == 0.0
 
 
 def test_optimized_weights_that_were_interrupted_say_so():
@@ -261,9 +261,9 @@ def test_ctrl_c_at_any_moment_returns_what_there_is(method):
 
 def test_tables_are_laid_out_in_pieces_that_end_with_the_run(monkeypatch):
     model = cz.generators.grid(4, 4, labels=3, potentials="table", rng=0)
-    batch, whole = cz.Batch.of(model), TableLayout.from_batch(cz.Batch.of(model)).table
+    batch, whole = cz.Batch.of(model), TableLayout.from_batch(cz.Batch.of(model), budget=UNLIMITED).table
     monkeypatch.setattr(layouts, "PIECE", 40)
-    assert np.array_equal(TableLayout.from_batch(batch).table, whole)
+    assert np.array_equal(TableLayout.from_batch(batch, budget=UNLIMITED).table, whole)
     real, pieces, budget = layouts.fill_tables, [], Budget()
 
     def fill(*args):
@@ -280,9 +280,9 @@ def test_tables_are_laid_out_in_pieces_that_end_with_the_run(monkeypatch):
 
 def test_potentials_are_laid_out_in_pieces_that_end_with_the_run(monkeypatch):
     model = cz.generators.grid(4, 4, labels=3, potentials="table", rng=0)
-    layout, whole = TableLayout.from_batch(cz.Batch.of(model)), cz.trw(model)
+    layout, whole = TableLayout.from_batch(cz.Batch.of(model), budget=UNLIMITED), cz.trw(model)
     with Workers(1) as pool:
-        together = messages.lanes_of(layout, pool).potentials
+        together = messages.lanes_of(layout, pool, budget=UNLIMITED).potentials
         monkeypatch.setattr(messages, "PIECE", 40)
         lanes = messages.lanes_of(layout, pool, budget=Budget())
         assert all(np.array_equal(a, b) for a, b in zip(lanes.potentials, together, strict=True))

@@ -11,6 +11,7 @@ from random_models import as_general, random_binary, random_edges, random_tables
 import clampz as cz
 from clampz.approximations.edge_weights import uniform_weights
 from clampz.approximations.iteration import next_look
+from clampz.runtime.budget import UNLIMITED
 
 EXACT = 1e-10
 CONVERGED = 1e-6
@@ -28,7 +29,7 @@ def looked_at(num_sweeps):
 
 def assert_equals_twin(model, num_sweeps):
     free = np.array([np.isfinite(table).sum() > 1 for table in model.unary])
-    looks = naive_trw(model, uniform_weights(model.topology, free), num_sweeps)
+    looks = naive_trw(model, uniform_weights(model.topology, free, budget=UNLIMITED), num_sweeps)
     value, upper, _ = looks[-1]
     size = EXACT * max(1.0, abs(value))
     found = cz.trw(model, tol=0.0, max_iter=num_sweeps)
@@ -96,7 +97,9 @@ def test_the_value_is_the_objective_at_consistent_marginals(general):
         for (i, j), table in estimate.pairwise_marginals.items():
             np.testing.assert_allclose(table.sum(axis=1), estimate.marginals[i], atol=1e-4)
             np.testing.assert_allclose(table.sum(axis=0), estimate.marginals[j], atol=1e-4)
-        found = naive_objective(model, estimate.marginals, estimate.pairwise_marginals, uniform_weights(model.topology))
+        found = naive_objective(
+            model, estimate.marginals, estimate.pairwise_marginals, uniform_weights(model.topology, budget=UNLIMITED)
+        )
         assert found == pytest.approx(estimate.value, abs=1e-3)
         assert 0 <= estimate.upper - estimate.value <= 1e-8
 

@@ -6,7 +6,7 @@ from random_factors import random_factors
 
 import clampz as cz
 from clampz.map_inference.local_search import Terms, first_states, score_of
-from clampz.runtime.budget import Budget
+from clampz.runtime.budget import UNLIMITED, Budget
 
 
 def glass(seed):
@@ -22,7 +22,7 @@ def test_annealing_gets_where_kicks_do_not():
     gains = []
     for seed in range(3):
         model = glass(seed)
-        terms = Terms.of(model)
+        terms = Terms.of(model, budget=UNLIMITED)
         settled = terms.climb(first_states(model), 20_000, np.random.default_rng(0), Budget())
         annealed = terms.anneal(settled, 800, np.random.default_rng(0), Budget())
         gains.append(score_of(model, annealed) - score_of(model, settled))
@@ -33,7 +33,7 @@ def test_annealing_gets_where_kicks_do_not():
 def test_what_annealing_ends_with_is_settled(seed):
     """No variable alone can do better; hard zeros and larger factors included."""
     model = random_factors(np.random.default_rng(seed))
-    terms = Terms.of(model)
+    terms = Terms.of(model, budget=UNLIMITED)
     states = terms.anneal(first_states(model), 20, np.random.default_rng(seed), Budget())
     score = score_of(model, states)
     for i, size in enumerate(model.num_states.tolist() if score > -np.inf else ()):
@@ -46,6 +46,8 @@ def test_what_annealing_ends_with_is_settled(seed):
 def test_annealing_without_time_or_stakes_leaves_a_configuration_as_it_is():
     model = glass(0)
     begin = first_states(model)
-    assert (Terms.of(model).anneal(begin, 100, np.random.default_rng(0), Budget(0.0)) == begin).all()
+    assert (Terms.of(model, budget=UNLIMITED).anneal(begin, 100, np.random.default_rng(0), Budget(0.0)) == begin).all()
     flat = cz.Model([[0.0, 0.0], [1.0]])
-    assert (Terms.of(flat).anneal(first_states(flat), 100, np.random.default_rng(0), Budget()) == 0).all()
+    assert (
+        Terms.of(flat, budget=UNLIMITED).anneal(first_states(flat), 100, np.random.default_rng(0), Budget()) == 0
+    ).all()

@@ -12,6 +12,7 @@ from clampz.approximations.mini_buckets.clique_tables import Tables
 from clampz.approximations.mini_buckets.descent import BoundState, optimise
 from clampz.approximations.mini_buckets.proposals import Draws, Proposal
 from clampz.approximations.mini_buckets.structure import Structure
+from clampz.runtime.budget import UNLIMITED
 from clampz.sampling import statistics
 from clampz.sampling.statistics import MarginalTally, Sampled, Tally, best, interval, score_rounding
 
@@ -99,9 +100,13 @@ def a_model(*, zeros=0.0):
 
 
 def proposal_of(model, max_table, evaluations=5):
-    state = BoundState.upper(Tables.of(model, Structure.of(model, max_table)), model.unary.flat)
-    optimise(state, evaluations)
-    return Proposal.of(state, model.unary.flat)
+    state = BoundState.upper(
+        Tables.of(model, Structure.of(model, max_table, budget=UNLIMITED), budget=UNLIMITED),
+        model.unary.flat,
+        budget=UNLIMITED,
+    )
+    optimise(state, evaluations, budget=UNLIMITED)
+    return Proposal.of(state, model.unary.flat, budget=UNLIMITED)
 
 
 def runs_of(model, max_table, num_seeds, num_blocks, size):

@@ -19,7 +19,7 @@ from clampz.model_counting import ganak
 from clampz.model_counting.encoding import encode
 from clampz.planar.sums import planar_sum
 from clampz.presolve.simplify import simplify
-from clampz.runtime.budget import Budget
+from clampz.runtime.budget import UNLIMITED, Budget
 
 EXACT = 1e-9
 
@@ -175,7 +175,7 @@ def weights_of_components() -> list[float]:
     corners = 3 * np.arange(40)[:, None, None] + np.array([(0, 1), (1, 2), (0, 2)])
     model = cz.generators.from_graph(120, corners.reshape(-1, 2), rng=0)
     held(model, cz.trw(model, max_iter=20))
-    return [*uniform_weights(model.topology)]
+    return [*uniform_weights(model.topology, budget=UNLIMITED)]
 
 
 def clamped() -> list[float]:
@@ -328,7 +328,7 @@ def on_cycles(size: float) -> None:
     model = squared_cycle(n)
     log_z = cz.exact(model, marginals=False).log_z
     held(model, cz.trw(model, max_iter=5), cz.trw(model, edge_weights="sampled", max_iter=5), log_z=log_z)
-    uniform = uniform_weights(model.topology)
+    uniform = uniform_weights(model.topology, budget=UNLIMITED)
     held(model, cz.trw(model, edge_weights=uniform, max_iter=5), log_z=log_z)
     along = 0.5 * uniform + 0.5 * (np.diff(model.edges)[:, 0] == 1)  # half of it one long path
     most = value_of("approximations.edge_weights:MAX_CHECKED")

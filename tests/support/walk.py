@@ -25,7 +25,7 @@ from clampz.model_counting.encoding import encode
 from clampz.planar.sums import planar_sum
 from clampz.presolve.simplified import postsolve
 from clampz.presolve.simplify import simplify
-from clampz.runtime.budget import Budget
+from clampz.runtime.budget import UNLIMITED, Budget
 from clampz.summing.lanes import SimplerLanes
 from clampz.summing.returning import Returning
 
@@ -133,7 +133,7 @@ def walk_modes() -> None:
     model = cz.generators.complete(9, weights=(-6, 6), rng=0)
     whole = Component.of(model, np.arange(9), Limits(gap=1e-9, num_best=1, num_bytes=1e8, seed=1))
     whole.climb(Budget(), 20)
-    whole.search_by(heuristic(model, Budget(), 1.0, Structure.of(model, 4)))
+    whole.search_by(heuristic(model, Budget(), 1.0, Structure.of(model, 4, budget=UNLIMITED)))
     whole.search(Budget(), 10**6)
     assert whole.is_done and whole.lower <= whole.upper
 
@@ -233,21 +233,25 @@ def walk_brackets(name: str, model: cz.Model) -> None:
 def walk_regions(name: str, model: cz.Model) -> None:
     log_z = cz.exact(model).log_z
     for options in ({}, {"grow": False, "last": [0]}, {"order": range(model.num_variables)}):
-        tables = Tables.of(model, Structure.of(model, 4, **options))
-        upper = BoundState.upper(tables, model.unary.flat)
-        optimise(upper, 12)
-        lower = BoundState.lower(tables, model.unary.flat, upper.x)
-        optimise(lower, 12)
+        tables = Tables.of(model, Structure.of(model, 4, **options), budget=UNLIMITED)
+        upper = BoundState.upper(tables, model.unary.flat, budget=UNLIMITED)
+        optimise(upper, 12, budget=UNLIMITED)
+        lower = BoundState.lower(tables, model.unary.flat, upper.x, budget=UNLIMITED)
+        optimise(lower, 12, budget=UNLIMITED)
         assert lower.bound <= log_z <= upper.bound, name
         for side in (BoundState.upper, BoundState.lower):
-            beside = [side(tables, model.unary.flat, upper.x) for _ in range(3)]
-            beside += [BoundState.upper(tables, model.unary.flat) for _ in range(3)] if side == BoundState.upper else []
-            optimise_together(beside, 4)
+            beside = [side(tables, model.unary.flat, upper.x, budget=UNLIMITED) for _ in range(3)]
+            beside += (
+                [BoundState.upper(tables, model.unary.flat, budget=UNLIMITED) for _ in range(3)]
+                if side == BoundState.upper
+                else []
+            )
+            optimise_together(beside, 4, budget=UNLIMITED)
             assert all(state.sign * (state.bound - log_z) >= 0.0 or state.bound == log_z for state in beside), name
         if upper.bound > -np.inf:
-            beliefs(upper)
-            losses(upper, 2)
-            proposal = Proposal.of(upper, model.unary.flat)
+            beliefs(upper, budget=UNLIMITED)
+            losses(upper, 2, budget=UNLIMITED)
+            proposal = Proposal.of(upper, model.unary.flat, budget=UNLIMITED)
             assert proposal is not None and (proposal.draw(0, 0).log_weights <= proposal.bound).all(), name
 
 

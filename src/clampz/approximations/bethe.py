@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Unpack, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,17 +13,19 @@ from clampz.approximations.bethe_bound import bethe_lower_bound
 from clampz.approximations.edge_weights import WEIGHTS_SHARE, uniform_weights
 from clampz.approximations.iteration import Endings, Stagnation, iterate
 from clampz.approximations.layouts import BinaryLayout, layout_of
-from clampz.approximations.mean_field import MOST_STARTS, MeanFieldOptions, mean_field
+from clampz.approximations.mean_field import mean_field
+from clampz.approximations.mean_field_options import MOST_STARTS, MeanFieldOptions
 from clampz.approximations.message_passing import MessageLanes, lanes_of
 from clampz.approximations.restarts import best_of_starts, solve_in_blocks
-from clampz.method import approximation
+from clampz.method import AnyBeta, Betas, CallKeywords, Method, OneBeta, OneSet, Sets, approximation
+from clampz.model import Model
 from clampz.model.batch import Batch
-from clampz.model.results import Estimates
+from clampz.model.results import Estimate, Estimates
 from clampz.model.tables import take_lanes
 from clampz.model.warm_starts import Start
 from clampz.numerics import Floats, Integers
-from clampz.runtime.budget import Budget, Cancelled
-from clampz.runtime.options import Options, check_flag, check_whole
+from clampz.runtime.budget import UNLIMITED, Budget, Cancelled
+from clampz.runtime.options import OptionKeywords, Options, check_flag, check_whole
 from clampz.runtime.workers import Workers
 
 # Inner sweeps per outer step of the loops in the order tried.  The double loop finds its way to an optimum in a few
@@ -53,6 +55,14 @@ TOGETHER = 1 << 9
 # A lane whose beliefs are all within this of those that an earlier start ended with, and come closer, will end there
 # too; those that move away are leaving a fixed point that is no optimum, as the uniform one may be.
 SAME = 0.03
+
+
+class BetheKeywords(OptionKeywords, total=False):
+    """The fields of `BetheOptions`, as a call takes them by name."""
+
+    num_starts: int
+    from_mean_field: bool
+    seed: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +100,34 @@ class BetheOptions(Options):
         return replace(self, num_starts=self.num_starts // 4, from_mean_field=False)
 
 
-@approximation("bethe", BetheOptions)
+class BetheCall(BetheKeywords, CallKeywords, total=False):
+    """What a call of `bethe` takes by name, beside evidence and beta."""
+
+    options: BetheOptions | None
+
+
+class BetheMethod(Method[BetheOptions]):
+    """The method `bethe`, with its options typed."""
+
+    @overload  # type: ignore[override]
+    def __call__(
+        self, model: Model, *, evidence: OneSet = None, beta: OneBeta = None, **given: Unpack[BetheCall]
+    ) -> Estimate: ...
+    @overload
+    def __call__(self, model: Batch, *, beta: AnyBeta = None, **given: Unpack[BetheCall]) -> Estimates: ...
+    @overload
+    def __call__(
+        self, model: Model, *, evidence: Sets, beta: AnyBeta = None, **given: Unpack[BetheCall]
+    ) -> Estimates: ...
+    @overload
+    def __call__(
+        self, model: Model, *, evidence: OneSet = None, beta: Betas, **given: Unpack[BetheCall]
+    ) -> Estimates: ...
+    def __call__(self, *unnamed: Any, **given: Any) -> Any:
+        return super().__call__(*unnamed, **given)
+
+
+@approximation(BetheMethod, BetheOptions)
 def bethe(batch: Batch, options: BetheOptions, start: Start | None, budget: Budget) -> Estimates:
     """The Bethe approximation: often the most accurate estimate of log Z.
 
@@ -127,7 +164,7 @@ def bethe(batch: Batch, options: BetheOptions, start: Start | None, budget: Budg
                 part = block if level == 0 else block.take(left)
                 if level > 0:
                     part.point = take_lanes((before if level == 2 else ending).point, left)
-                part.set_counting(ones, inertia[level])
+                part.set_counting(ones, inertia[level], budget=UNLIMITED)
                 leaving = LeavingPolicy(
                     level, [take_lanes(beliefs, numbers[left]) for beliefs in known], part.num_lanes
                 )

@@ -11,7 +11,7 @@ import numpy as np
 from clampz.approximations.layouts import BinaryLayout
 from clampz.model.tables import lane_sums
 from clampz.numerics import EPS, ROUNDINGS, Floats
-from clampz.runtime.budget import UNLIMITED, Budget
+from clampz.runtime.budget import Budget
 from clampz.runtime.workers import sum_blocks
 
 # Weight beyond which e^W - 1 and e^W are the same number to all digits that matter.
@@ -20,7 +20,7 @@ LARGEST_W = 300.0
 LOG_SIZE = 40.0
 
 
-def bethe_lower_bound(layout: BinaryLayout, total: Floats, budget: Budget = UNLIMITED) -> Floats:
+def bethe_lower_bound(layout: BinaryLayout, total: Floats, budget: Budget) -> Floats:
     """(B,) evaluate the Bethe objective at beliefs of these log-odds (n, B), less its rounding error. A lower bound on
     log Z if the model is balanced. Raises Cancelled where that takes too long."""
     odds = np.clip(total, -LARGEST_W, LARGEST_W)

@@ -15,7 +15,7 @@ from clampz.errors import OptionError, shown
 from clampz.model.tables import ranges, read_only
 from clampz.model.topology import Topology
 from clampz.numerics import Floats, Integers
-from clampz.runtime.budget import NEVER, UNLIMITED, Budget
+from clampz.runtime.budget import NEVER, Budget
 
 # Shrinks every weight against the rounding made in computing it.
 SHRINK = 1.0 - 1e-12
@@ -44,7 +44,7 @@ LARGE_GRAPH = 200_000
 NUM_TREES_LARGE = 12
 
 
-def uniform_weights(topology: Topology, free: NDArray[np.bool_] | None = None, budget: Budget = UNLIMITED) -> Floats:
+def uniform_weights(topology: Topology, free: NDArray[np.bool_] | None = None, *, budget: Budget) -> Floats:
     """(m,) compute edge probabilities in a uniform spanning forest of the `free` variables (all by default). The
     probability that an edge is in a uniform spanning tree is its effective resistance: with G the inverse of the
     Laplacian, G_ii + G_jj - 2 G_ij. Exact up to MAX_DENSE variables on cycles, or as much work in components; beyond
@@ -56,7 +56,7 @@ def uniform_weights(topology: Topology, free: NDArray[np.bool_] | None = None, b
         rho = _resistances_of_all(topology, free)
     is_whole = rho is not None
     if rho is None:
-        rho = sampled_weights(topology, NUM_TREES_LARGE, np.random.default_rng(0), free, budget)
+        rho = sampled_weights(topology, NUM_TREES_LARGE, np.random.default_rng(0), free, budget=budget)
         is_whole = not budget.must_stop()
     if free is None and is_whole:  # however long that took: runs in short shares of one time would compute it each anew
         _WHOLE_GRAPHS[topology] = read_only(rho)
@@ -123,7 +123,8 @@ def sampled_weights(
     num_trees: int,
     rng: np.random.Generator,
     free: NDArray[np.bool_] | None = None,
-    budget: Budget = UNLIMITED,
+    *,
+    budget: Budget,
 ) -> Floats:
     """(m,) count how often each edge is in `num_trees` random spanning forests, or more until every edge is covered. As
     many as there is time for; where these do not cover every edge, one mixture that does is added. Each tree takes the
@@ -162,7 +163,7 @@ def _covering_forests(edges: NDArray[np.int32]) -> Floats:
     return np.full(len(edges), 1.0 / np.bincount(edges[:, 1]).max(initial=1))
 
 
-def heaviest_forests(topology: Topology, weights: Floats, budget: Budget = UNLIMITED) -> Floats | None:
+def heaviest_forests(topology: Topology, weights: Floats, budget: Budget) -> Floats | None:
     """(m, B) mark the edges of each lane's maximum spanning forest under weights (m, B); None where time is over."""
     out = np.empty_like(weights)
     for b in range(weights.shape[1]):
@@ -173,7 +174,7 @@ def heaviest_forests(topology: Topology, weights: Floats, budget: Budget = UNLIM
     return out
 
 
-def checked_weights(topology: Topology, weights: Floats, num_lanes: int, budget: Budget = UNLIMITED) -> Floats:
+def checked_weights(topology: Topology, weights: Floats, num_lanes: int, budget: Budget) -> Floats:
     """Check weights (m, 1) or (m, B) that a user gave, refusing those outside the forest polytope. Weights nowhere
     above the uniform ones are in it at any size; others are checked up to MAX_CHECKED variables, and lowered to the
     uniform ones where there is no time for that."""
@@ -232,7 +233,7 @@ def _units(topology: Topology, rho: Floats) -> float:
     return 2.0**30 / max(1.0, float(rho[inside].sum()), topology.num_core)
 
 
-def forest_excess(topology: Topology, rho: Floats, budget: Budget = UNLIMITED) -> float | None:
+def forest_excess(topology: Topology, rho: Floats, budget: Budget) -> float | None:
     """Measure how far weights are outside the forest polytope; None where time is over. The largest sum of rho inside a
     set S of variables less |S| - 1; 0 means inside. For each variable r the worst set containing it is a minimum cut:
     edge k earns rho_k if both ends are in S, each variable but r costs 1."""

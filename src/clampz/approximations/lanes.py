@@ -12,7 +12,7 @@ import numpy as np
 
 from clampz.model.tables import take_lanes
 from clampz.numerics import EPS, ROUNDINGS, Floats, Integers
-from clampz.runtime.budget import UNLIMITED, Budget
+from clampz.runtime.budget import Budget
 from clampz.runtime.workers import MIN_RANGE, Workers, cut, sum_blocks
 
 # Values (messages or probabilities, or table entries by the eight, times lanes) that are updated between two such
@@ -94,7 +94,7 @@ class Lanes(ABC):
         """Measure the work of a sweep, in the unit of PART."""
         return int(self.point.size) + self.table_entries * self.num_lanes // 8
 
-    def sweep(self, num_sweeps: int, budget: Budget = UNLIMITED) -> None:
+    def sweep(self, num_sweeps: int, budget: Budget) -> None:
         """Update everything in the core `num_sweeps` times, colour class by colour class. Where that takes long the
         budget may end it anywhere, as any point will do."""
         classes, arrays = self.layout.topology.class_start, self._arrays()
@@ -130,7 +130,7 @@ class Lanes(ABC):
         """Update the pendant trees, for methods whose sweeps do."""
 
     def _terms(
-        self, kernel: Callable[..., None], size: int, *arrays: Any, budget: Budget = UNLIMITED, entries: int = 1
+        self, kernel: Callable[..., None], size: int, *arrays: Any, budget: Budget, entries: int = 1
     ) -> list[Floats]:
         """Run a summing kernel over 0..size-1, block by block: (6, B) each. `entries` is the table entries of a term.
         Raises Cancelled."""
@@ -147,7 +147,7 @@ class Lanes(ABC):
         """Make the outer step of a double loop."""
 
     @abstractmethod
-    def evaluate(self, budget: Budget = UNLIMITED) -> Evaluation:
+    def evaluate(self, budget: Budget) -> Evaluation:
         """Evaluate the lanes where they stand; raises Cancelled where that takes too long."""
 
 

@@ -22,7 +22,7 @@ from clampz.model.pairwise_equivalent import Equivalent
 from clampz.model.tables import lane_sums, offsets, ranges
 from clampz.model.topology import Topology
 from clampz.numerics import Floats, Integers
-from clampz.runtime.budget import UNLIMITED, Budget
+from clampz.runtime.budget import Budget
 from clampz.runtime.workers import cut
 
 # Seconds, at least, that it takes to write an entry of a table to where a message finds it.
@@ -101,7 +101,7 @@ class BinaryLayout(BatchLayout):
     per_lane = (*BatchLayout.per_lane, "free", "clamped_to", "added")
 
     @classmethod
-    def from_batch(cls, batch: Batch, form: BinaryForm, budget: Budget = UNLIMITED) -> Self:
+    def from_batch(cls, batch: Batch, form: BinaryForm, budget: Budget) -> Self:
         """Lay out log-odds, with clamped variables worked into the others. A variable clamped to a leaves W/2 [x_j = a]
         to each neighbour j: that goes to theta and to the constant, and the edge is masked."""
         model, topology = batch.model, batch.model.topology
@@ -185,7 +185,7 @@ class TableLayout(BatchLayout):
     table: Floats
 
     @classmethod
-    def from_batch(cls, batch: Batch, budget: Budget = UNLIMITED) -> Self:
+    def from_batch(cls, batch: Batch, budget: Budget) -> Self:
         """Lay out the tables once per message, and remove states without support."""
         model, topology = batch.model, batch.model.topology
         budget.check_cancelled()
@@ -258,7 +258,7 @@ class FactorLayout(BatchLayout):
     table: Floats
 
     @classmethod
-    def from_batch(cls, batch: Batch, budget: Budget = UNLIMITED) -> Self:
+    def from_batch(cls, batch: Batch, budget: Budget) -> Self:
         """Lay out edges and larger factors alike, and rule out states as in the pairwise equivalent."""
         model, larger = batch.model, batch.model.factors
         budget.check_cancelled()
@@ -296,7 +296,7 @@ class FactorLayout(BatchLayout):
 PairLayout = BinaryLayout | TableLayout
 
 
-def layout_of(batch: Batch, budget: Budget = UNLIMITED) -> PairLayout:
+def layout_of(batch: Batch, budget: Budget) -> PairLayout:
     """Lay a batch out in log-odds where its model allows it, else in tables; raises Cancelled where that takes too
     long."""
     form = batch.model.pair_form

@@ -2,7 +2,6 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -16,6 +15,7 @@ from clampz._kernels.approximations.mean_field.tables import HARD
 from clampz.approximations.iteration import NO_CONFIGURATION, Endings, iterate
 from clampz.approximations.lanes import PART, Evaluation, Lanes, in_classes
 from clampz.approximations.layouts import BinaryLayout, FactorLayout, TableLayout, has_hard_zeros, layout_of
+from clampz.approximations.mean_field_options import MeanFieldMethod, MeanFieldOptions
 from clampz.approximations.restarts import best_of_starts, solve_in_blocks
 from clampz.method import approximation
 from clampz.model import Model
@@ -25,8 +25,8 @@ from clampz.model.results import NO_RESULT, Estimates
 from clampz.model.tables import lane_sums, take_lanes
 from clampz.model.warm_starts import Start, start_marginals
 from clampz.numerics import Floats, Integers
-from clampz.runtime.budget import UNLIMITED, Budget
-from clampz.runtime.options import FINE, Options, check_option, check_whole
+from clampz.runtime.budget import Budget
+from clampz.runtime.options import check_option
 from clampz.runtime.workers import Workers, cut
 
 # Steps of the search for a configuration that no hard zero forbids, before mean field gives up on a lane.
@@ -38,39 +38,9 @@ LEAST = 1e-323
 
 # Lanes per block at most: a lane is four times smaller than one of messages, and its sweeps are short.
 MAX_BLOCK = 256
-# Random starts at most: beyond, memory would be what ends a run.
-MOST_STARTS = 10**6
 
 
-@dataclass(frozen=True, kw_only=True)
-class MeanFieldOptions(Options):
-    """Options of mean field.
-
-    Attributes
-    ----------
-    tol
-        In nats: what the bound gained since it was last looked at (1 to 50 sweeps earlier).
-    num_starts
-        Random starts, solved as lanes; the best one counts.  A `start` given to the call comes on top of them.
-    seed
-        Of the random starts: every lane has the same ones.
-    """
-
-    num_starts: int = 16
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_whole("num_starts", self.num_starts, 0, most=MOST_STARTS)
-        check_whole("seed", self.seed, 0)
-
-    def finely(self) -> "MeanFieldOptions":
-        """Return options with a tolerance for derivatives: the bound's gain is of second order in the marginals'
-        change."""
-        return replace(self, tol=min(self.tol, FINE**2))
-
-
-@approximation("mean_field", MeanFieldOptions, takes_factors=True)
+@approximation(MeanFieldMethod, MeanFieldOptions, takes_factors=True)
 def mean_field(batch: Batch, options: MeanFieldOptions, start: Start | None, budget: Budget) -> Estimates:
     """Naive mean field: `log_z` is a lower bound on log Z, at every iteration.
 
@@ -146,7 +116,7 @@ class MeanFieldLanes(Lanes):
                 return
             self.kernels.sweep(way[None], 1, *arrays)
 
-    def evaluate(self, budget: Budget = UNLIMITED) -> Evaluation:
+    def evaluate(self, budget: Budget) -> Evaluation:
         """Evaluate the bound at the current point; `slack` is its gain since the last evaluation."""
         size = self.layout.topology.num_variables
         entries = self.table_entries // max(1, size)
@@ -213,7 +183,7 @@ class FactorField(TableField):
         graph = self.layout.graph
         return int(np.diff(graph.table_start) @ np.diff(graph.scope_start) ** 2)
 
-    def sweep(self, num_sweeps: int, budget: Budget = UNLIMITED) -> None:
+    def sweep(self, num_sweeps: int, budget: Budget) -> None:
         """Update every variable, one after another, `num_sweeps` times."""
         parts = cut(0, len(self.layout.graph.at) - 1, 1 + self.work // PART)
         for _ in range(num_sweeps):
@@ -222,7 +192,7 @@ class FactorField(TableField):
                     return
                 factor_kernels.update_variables(*part, *self._arrays())
 
-    def evaluate(self, budget: Budget = UNLIMITED) -> Evaluation:
+    def evaluate(self, budget: Budget) -> Evaluation:
         """Evaluate the bound at the current point."""
         graph, variables = self.layout.graph, np.zeros((6, self.num_lanes))
         factor_kernels.variable_terms(self.point, self.layout.theta, variables)

@@ -60,9 +60,7 @@ class MessageLanes(Lanes):
 
     potentials: Any
 
-    def __init__(
-        self, layout: PairLayout, num_rows: int, workers: Workers, rho: Floats | None, budget: Budget = UNLIMITED
-    ) -> None:
+    def __init__(self, layout: PairLayout, num_rows: int, workers: Workers, rho: Floats | None, budget: Budget) -> None:
         """Begin with uniform messages; raises Cancelled where the budget is over before the potentials are laid out."""
         self.layout, self.topology, self.workers = layout, layout.topology, workers
         self.point = np.zeros((num_rows, layout.num_lanes))
@@ -90,7 +88,7 @@ class MessageLanes(Lanes):
         joined.keep, joined.counted = np.concatenate([part.keep for part in parts]), None
         shared = all(part.rho.shape[1] == 1 and np.array_equal(part.rho, self.rho) for part in parts)
         spread = [np.broadcast_to(part.rho, (len(part.rho), part.num_lanes)) for part in parts]
-        joined.set_counting(self.rho if shared else np.concatenate(spread, axis=1))
+        joined.set_counting(self.rho if shared else np.concatenate(spread, axis=1), budget=UNLIMITED)
         return joined
 
     @abstractmethod
@@ -99,7 +97,7 @@ class MessageLanes(Lanes):
 
     # -- weights ------------------------------------------------------------------------------------------------------
 
-    def set_counting(self, rho: Floats, inertia: Floats | None = None, budget: Budget = UNLIMITED) -> None:
+    def set_counting(self, rho: Floats, inertia: Floats | None = None, *, budget: Budget) -> None:
         """Count edges by rho (m, 1) or (m, B), and variables in Bethe's inner loop by c_i (n,). The totals follow from
         the messages anew."""
         if rho is not self.counted:
@@ -140,7 +138,7 @@ class MessageLanes(Lanes):
             heads = self.topology.tail[self.topology.reverse[messages]]
             self.kernels.update_in_order(messages, heads, self.point, self.total, self.potentials, self.layout.graph)
 
-    def evaluate(self, budget: Budget = UNLIMITED) -> Evaluation:
+    def evaluate(self, budget: Budget) -> Evaluation:
         """Evaluate value, slack, drift and rounding at the current messages, with those away from the core updated
         first."""
         self._along_pendants(self.topology.pendant_down)
@@ -178,7 +176,7 @@ class MessageLanes(Lanes):
         """(S, B) compute the marginals that other messages lead to."""
         there = self.take(np.arange(self.num_lanes))
         there.point = messages
-        there.set_counting(rho)
+        there.set_counting(rho, budget=UNLIMITED)
         return there.marginals()
 
     @abstractmethod
@@ -213,7 +211,7 @@ class MessageLanes(Lanes):
         """Make the estimates of lanes that have ended, keeping the lanes for pairwise marginals and warm starts."""
         self.workers = Workers(1)
         self.point = ending.point
-        self.set_counting(rho)
+        self.set_counting(rho, budget=UNLIMITED)
         impossible = self.layout.constant == -np.inf
         unseen = ending.unseen & ~impossible
         log_z = np.where(impossible, -np.inf, np.where(unseen, np.nan, log_z))
@@ -245,9 +243,7 @@ class BinaryLanes(MessageLanes):
     layout: BinaryLayout
     potentials: Weights
 
-    def __init__(
-        self, layout: BinaryLayout, workers: Workers, rho: Floats | None = None, budget: Budget = UNLIMITED
-    ) -> None:
+    def __init__(self, layout: BinaryLayout, workers: Workers, rho: Floats | None = None, *, budget: Budget) -> None:
         super().__init__(layout, 2 * layout.topology.num_edges, workers, rho, budget)
 
     def _potentials(self, rho: Floats, budget: Budget) -> Weights:
@@ -315,26 +311,24 @@ class GeneralLanes(MessageLanes):
     layout: TableLayout
     potentials: Potentials
 
-    def __init__(
-        self, layout: TableLayout, workers: Workers, rho: Floats | None = None, budget: Budget = UNLIMITED
-    ) -> None:
+    def __init__(self, layout: TableLayout, workers: Workers, rho: Floats | None = None, *, budget: Budget) -> None:
         super().__init__(layout, int(layout.graph.entry_start[-1]), workers, rho, budget)
 
     @property
     def table_entries(self) -> int:
         return len(self.layout.table)
 
-    def set_counting(self, rho: Floats, inertia: Floats | None = None, budget: Budget = UNLIMITED) -> None:
+    def set_counting(self, rho: Floats, inertia: Floats | None = None, *, budget: Budget) -> None:
         if rho.shape[1] == 1:
-            super().set_counting(rho, inertia, budget)
+            super().set_counting(rho, inertia, budget=budget)
             return
         self.rho = rho
-        self.total = np.concatenate([self._lane(b).total for b in range(self.num_lanes)], axis=1)
+        self.total = np.concatenate([self._lane(b, budget).total for b in range(self.num_lanes)], axis=1)
 
-    def _lane(self, b: int) -> "GeneralLanes":
+    def _lane(self, b: int, budget: Budget) -> "GeneralLanes":
         """Return one lane with its own edge weights."""
         lane = self.take(np.array([b]))
-        lane.set_counting(lane.rho)
+        lane.set_counting(lane.rho, budget=budget)
         return lane
 
     def _potentials(self, rho: Floats, budget: Budget) -> Potentials:
@@ -381,7 +375,7 @@ class GeneralLanes(MessageLanes):
             )
 
     def pairwise(self, lane: int) -> Floats:
-        block, tables = self._lane(lane), self.layout.model.pairwise
+        block, tables = self._lane(lane, UNLIMITED), self.layout.model.pairwise
         out = np.full(len(tables.flat), np.nan)
         if self.layout.constant[lane] == -np.inf:  # Z = 0: there are none
             return out
@@ -389,11 +383,9 @@ class GeneralLanes(MessageLanes):
         return out
 
 
-def lanes_of(
-    layout: PairLayout, workers: Workers, rho: Floats | None = None, budget: Budget = UNLIMITED
-) -> MessageLanes:
+def lanes_of(layout: PairLayout, workers: Workers, rho: Floats | None = None, *, budget: Budget) -> MessageLanes:
     """Make lanes with uniform messages, and edges that count rho (m, 1) each, or once. Raises Cancelled where the
     budget is over before they are laid out."""
     if isinstance(layout, BinaryLayout):
-        return BinaryLanes(layout, workers, rho, budget)
-    return GeneralLanes(layout, workers, rho, budget)
+        return BinaryLanes(layout, workers, rho, budget=budget)
+    return GeneralLanes(layout, workers, rho, budget=budget)

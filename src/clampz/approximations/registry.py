@@ -2,10 +2,12 @@
 
 from typing import Any
 
-from clampz.approximations.bethe import bethe
+from clampz.approximations.bethe import BetheKeywords, bethe
 from clampz.approximations.mean_field import mean_field
-from clampz.approximations.mini_buckets.method import mini_buckets
-from clampz.approximations.trw import trw
+from clampz.approximations.mean_field_options import MeanFieldKeywords
+from clampz.approximations.mini_buckets.method import MiniBucketsKeywords, mini_buckets
+from clampz.approximations.trw import TRWKeywords, trw
+from clampz.elimination.exact import ExactKeywords
 from clampz.errors import unknown_name
 from clampz.method import Method
 from clampz.summing.exact import exact
@@ -13,6 +15,10 @@ from clampz.summing.exact import exact
 METHODS: dict[str, Method[Any]] = {method.name: method for method in (exact, mean_field, bethe, trw, mini_buckets)}
 # What people also call them.
 ALIASES = {"mf": "mean_field", "mean field": "mean_field", "meanfield": "mean_field", "bp": "bethe"}
+
+
+class MethodKeywords(ExactKeywords, MeanFieldKeywords, BetheKeywords, TRWKeywords, MiniBucketsKeywords, total=False):
+    """The options of all methods, as a call takes them by name that runs one of them."""
 
 
 def method_named(name: str, *others: str) -> Method[Any]:

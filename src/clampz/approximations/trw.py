@@ -1,7 +1,7 @@
 """Tree-reweighted belief propagation: an upper bound on log Z that holds at every iteration."""
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal, Unpack, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,14 +17,15 @@ from clampz.approximations.iteration import Endings, Policy, Stagnation, iterate
 from clampz.approximations.layouts import layout_of
 from clampz.approximations.message_passing import BinaryLanes, MessageLanes, lanes_of
 from clampz.approximations.restarts import solve_in_blocks
-from clampz.method import ForestWeights, approximation
+from clampz.method import AnyBeta, Betas, CallKeywords, ForestWeights, Method, OneBeta, OneSet, Sets, approximation
+from clampz.model import Model
 from clampz.model.batch import Batch
-from clampz.model.results import Estimates
+from clampz.model.results import Estimate, Estimates
 from clampz.model.tables import take_lanes
 from clampz.model.warm_starts import Start
 from clampz.numerics import Floats, Integers
-from clampz.runtime.budget import Budget
-from clampz.runtime.options import Options, check_option, check_whole
+from clampz.runtime.budget import UNLIMITED, Budget
+from clampz.runtime.options import OptionKeywords, Options, check_option, check_whole
 from clampz.runtime.workers import Workers
 
 EdgeWeights = Literal["uniform", "sampled", "optimized"]
@@ -43,6 +44,15 @@ SWEEPS_PER_STEP = 20
 STEP_OFFSET = 4.0
 # Nats of slack down to which weights are converged to be compared; only those that are kept are converged to `tol`.
 ROUGH = 0.01
+
+
+class TRWKeywords(OptionKeywords, total=False):
+    """The fields of `TRWOptions`, as a call takes them by name."""
+
+    edge_weights: EdgeWeights | NDArray[np.float64]
+    num_trees: int
+    num_steps: int
+    seed: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +96,34 @@ class TRWOptions(Options):
         return isinstance(self.edge_weights, str) and self.edge_weights == "optimized"
 
 
-@approximation("trw", TRWOptions)
+class TRWCall(TRWKeywords, CallKeywords, total=False):
+    """What a call of `trw` takes by name, beside evidence and beta."""
+
+    options: TRWOptions | None
+
+
+class TRWMethod(Method[TRWOptions]):
+    """The method `trw`, with its options typed."""
+
+    @overload  # type: ignore[override]
+    def __call__(
+        self, model: Model, *, evidence: OneSet = None, beta: OneBeta = None, **given: Unpack[TRWCall]
+    ) -> Estimate: ...
+    @overload
+    def __call__(self, model: Batch, *, beta: AnyBeta = None, **given: Unpack[TRWCall]) -> Estimates: ...
+    @overload
+    def __call__(
+        self, model: Model, *, evidence: Sets, beta: AnyBeta = None, **given: Unpack[TRWCall]
+    ) -> Estimates: ...
+    @overload
+    def __call__(
+        self, model: Model, *, evidence: OneSet = None, beta: Betas, **given: Unpack[TRWCall]
+    ) -> Estimates: ...
+    def __call__(self, *unnamed: Any, **given: Any) -> Any:
+        return super().__call__(*unnamed, **given)
+
+
+@approximation(TRWMethod, TRWOptions)
 def trw(
     batch: Batch, options: TRWOptions, start: Start | None, budget: Budget, weights: ForestWeights | None = None
 ) -> Estimates:
@@ -109,13 +146,13 @@ def trw(
         if optimize:
             rho = np.repeat(rho, batch.num_lanes // rho.shape[1], axis=1)
         shared = rho.shape[1] == 1
-        lanes = lanes_of(layout, pool, rho if shared else None, budget)
+        lanes = lanes_of(layout, pool, rho if shared else None, budget=budget)
         budget.check_cancelled()
         if start is not None:
             lanes.start_at(lanes.messages_of(batch, start))
 
         def solve(block: MessageLanes, numbers: Integers) -> Endings:
-            block.set_counting(rho if shared else take_lanes(rho, numbers))
+            block.set_counting(rho if shared else take_lanes(rho, numbers), budget=UNLIMITED)
             if not optimize:
                 return _converge(block, options, budget, options.max_iter)
             ending, rho[:, numbers] = _optimized(block, options, budget)
@@ -142,9 +179,9 @@ def _initial_weights(batch: Batch, options: TRWOptions, budget: Budget) -> Float
         some = None if free.all() else free
         if options.edge_weights == "sampled":
             rng = np.random.default_rng(options.seed)
-            columns_of[kinds[-1]] = sampled_weights(topology, options.num_trees, rng, some, budget)
+            columns_of[kinds[-1]] = sampled_weights(topology, options.num_trees, rng, some, budget=budget)
         else:
-            columns_of[kinds[-1]] = uniform_weights(topology, some, budget)
+            columns_of[kinds[-1]] = uniform_weights(topology, some, budget=budget)
     return np.stack([columns_of[kind] for kind in (kinds if len(columns_of) > 1 else kinds[:1])], axis=1)
 
 
@@ -190,7 +227,7 @@ def _optimized(block: MessageLanes, options: TRWOptions, budget: Budget) -> tupl
     start = block.take(np.arange(block.num_lanes))
     ending = _converge(start, rough, budget, options.max_iter)
     block.point = ending.point.copy()
-    block.set_counting(first)
+    block.set_counting(first, budget=UNLIMITED)
     for step in range(options.num_steps):
         forests = None if budget.must_stop() else heaviest_forests(block.topology, block.mutual_information(), budget)
         if forests is None:
@@ -205,7 +242,7 @@ def _optimized(block: MessageLanes, options: TRWOptions, budget: Budget) -> tupl
             block, candidate, rough, budget, options.max_iter if last else min(SWEEPS_PER_STEP, options.max_iter)
         )
         block.point = trial.point
-        block.set_counting(candidate)
+        block.set_counting(candidate, budget=UNLIMITED)
         _accept(ending, trial, best, candidate, trial.upper < ending.upper - ending.residual)
     block.point = ending.point.copy()
     settled = _with_weights(block, best, options, budget, options.max_iter)
@@ -219,7 +256,7 @@ def _with_weights(
     block: MessageLanes, candidate: Floats, options: TRWOptions, budget: Budget, max_iter: int
 ) -> Endings:
     """Converge under these weights, from where the block stands."""
-    block.set_counting(candidate)
+    block.set_counting(candidate, budget=UNLIMITED)
     return _converge(block, options, budget, max_iter)
 
 

@@ -4,19 +4,19 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from clampz.bounding.bracket import Bracket, ContradictionError
 from clampz.bounding.checkpoints.checkpoint import REMEDY, resumed, save
-from clampz.bounding.options import BoundOptions
+from clampz.bounding.options import BoundKeywords, BoundOptions
 from clampz.bounding.tree.branch_and_bound import BranchAndBound
 from clampz.errors import OptionError
-from clampz.generators import Seed, with_rng
 from clampz.model import Evidence, Model
 from clampz.model.conditioning import given
 from clampz.runtime.budget import Budget
 from clampz.runtime.options import check_callable, takes_names
-from clampz.runtime.progress import Listener, as_callback
+from clampz.runtime.progress import Listener, as_callback, says_stop
+from clampz.runtime.seeds import Seed, with_rng
 from clampz.runtime.workers import Crew
 
 
@@ -31,7 +31,7 @@ def bound(
     stop: Callable[[], bool] | None = None,
     checkpoint: str | Path | None = None,
     options: BoundOptions | None = None,
-    **changes: Any,
+    **changes: Unpack[BoundKeywords],
 ) -> Bracket:
     """Bracket log Z: lower <= log Z <= upper, certified, as narrow as `gap` or as `time` allows.
 
@@ -54,7 +54,7 @@ def bound(
         A file to go on from if it is there, and to leave the tree in at the end.  It is plain numbers under a checksum,
         and nothing in it is run; what bounds a file of somebody else's has, its author claims.
     options, changes
-        See `BoundOptions`.
+        `BoundOptions` whole, or its fields by name.
 
     Returns
     -------
@@ -78,12 +78,9 @@ def bound(
     more: dict[str, Any] = {"executor": executor, "stop": stop, "checkpoint": checkpoint, "options": options}
     with as_callback(progress, "bounding") as listener:
         for last in iter_bounds(model, evidence=evidence, rng=rng, **more, **changes):
-            if listener is not None:
-                try:
-                    listener(last)
-                except StopIteration:
-                    last = replace(last, stopped_by="callback")
-                    break
+            if says_stop(listener, last):
+                last = replace(last, stopped_by="callback")
+                break
     assert last is not None
     return last
 
@@ -98,7 +95,7 @@ def iter_bounds(
     stop: Callable[[], bool] | None = None,
     checkpoint: str | Path | None = None,
     options: BoundOptions | None = None,
-    **changes: Any,
+    **changes: Unpack[BoundKeywords],
 ) -> Iterator[Bracket]:
     """Yield brackets on log Z, each within the one before: leave the loop when it is narrow enough.
 

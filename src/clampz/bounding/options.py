@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import TypedDict
 
 from clampz.clamping.selectors import selectors
-from clampz.generators import LARGEST_SEED
 from clampz.runtime.options import (
     Options,
     OptionsBase,
@@ -17,6 +17,7 @@ from clampz.runtime.options import (
     is_whole,
     memory_allowed,
 )
+from clampz.runtime.seeds import LARGEST_SEED
 
 # The selector of its own that a search has.
 CUTS = "cuts"
@@ -27,6 +28,22 @@ LARGEST_TABLE = 2**24
 SWEEPS = 300
 # Shares of the memory: of the sum of a whole model, of all that workers do beside it, and of what the tree keeps.
 WHOLE_MEMORY, WORKERS_MEMORY, TREE_MEMORY = 0.5, 0.3, 0.2
+
+
+class BoundKeywords(TypedDict, total=False):
+    """The fields of `BoundOptions`, as a call takes them by name."""
+
+    gap: float
+    time: float
+    memory: int | str | None
+    leaves: int | None
+    max_table: int | None
+    exact: bool
+    select: str
+    criterion: str
+    max_iter: int
+    threads: int | None
+    seed: int
 
 
 @dataclass(frozen=True, kw_only=True)

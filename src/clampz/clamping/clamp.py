@@ -3,11 +3,11 @@
 import math
 from collections.abc import Sequence
 from concurrent.futures import Executor
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
-from clampz.approximations.registry import METHODS, method_named
+from clampz.approximations.registry import METHODS, MethodKeywords, method_named
 from clampz.clamping.branches import Clamped, check_memory, checked_variables
 from clampz.clamping.candidates import CRITERIA, default_criterion
 from clampz.clamping.clamping import Clamping
@@ -15,14 +15,14 @@ from clampz.clamping.memo import Memo
 from clampz.clamping.selectors import selectors
 from clampz.clamping.selectors.scoring import check_defined
 from clampz.errors import OptionError, shown
-from clampz.generators import Seed
 from clampz.model import Evidence, Model, Variable
 from clampz.model.conditioning import given
 from clampz.model.model_checks import check_model
 from clampz.model.results import Estimate
-from clampz.runtime.budget import Budget, Progress
+from clampz.runtime.budget import UNLIMITED, Budget, Progress
 from clampz.runtime.options import Options, check_flag, check_name, check_option, is_one_of, is_whole, takes_names
 from clampz.runtime.progress import Listener, as_callback
+from clampz.runtime.seeds import Seed
 
 META_SELECTORS = {
     "greedy": "every variable is tried, and the best one kept",
@@ -54,7 +54,7 @@ def clamp(
     rng: Seed = None,
     progress: Listener[Progress] = None,
     options: Options | None = None,
-    **changes: Any,
+    **changes: Unpack[MethodKeywords],
 ) -> Clamped:
     """Clamp these variables, or k that a selector chooses, and sum the method's estimates of the branches.
 
@@ -136,10 +136,8 @@ def clamp(
     _check_starts(model, warm_starts, every_step, memo, per_branch)
     if options is None and memo is not None:
         options = memo.options(approximation.name)
-    changes = approximation.with_rng(changes, rng)
-    if options is None and warm_starts:
-        changes = _defaults_of(approximation.name) | changes
-    chosen = approximation.options(options, changes)
+    own = _defaults_of(approximation.name) if options is None and warm_starts else {}
+    chosen = approximation.options(options, own | approximation.with_rng(changes, rng))
     budget = Budget(chosen.time)
     with as_callback(progress, "clamping") as listener, budget.interruptible():
         model = given(model, evidence)
@@ -170,7 +168,7 @@ def clamp_on(
     variables: Sequence[Variable] | None = None,
     k: int | None = None,
     select: str,
-    within: Budget | None = None,
+    within: Budget = UNLIMITED,
     **own: Any,
 ) -> Clamped:
     """Clamp variables, starting from an estimate of the model *without evidence* by the same method.

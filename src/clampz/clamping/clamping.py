@@ -27,7 +27,7 @@ from clampz.model import Model
 from clampz.model.batch import Batch
 from clampz.model.results import Estimate, Estimates
 from clampz.numerics import EPS, Integers, log_sum_exp
-from clampz.runtime.budget import LOOK, Budget, Cancelled, Progress, StoppedBy
+from clampz.runtime.budget import LOOK, UNLIMITED, Budget, Cancelled, Progress, StoppedBy
 from clampz.runtime.options import Options
 from clampz.runtime.workers import Crew, finished, lane_blocks
 
@@ -354,7 +354,7 @@ def _solve_block(
     options: Options,
     parents: Estimates | None,
     weights: ForestWeights | None,
-    within: Budget | None = None,
+    within: Budget = UNLIMITED,
 ) -> Estimates:
     """Solve a block of branches, in a worker of the executor."""
     return METHODS[name].solve(batch, options, parents, weights=weights, within=within)

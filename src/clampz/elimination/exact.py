@@ -19,7 +19,7 @@ from clampz.model.batch import Batch
 from clampz.model.results import Estimates
 from clampz.numerics import EPS, Floats, Integers
 from clampz.runtime.budget import Budget, Cancelled, Progress
-from clampz.runtime.options import Options, check_flag, check_name, memory_allowed
+from clampz.runtime.options import OptionKeywords, Options, check_flag, check_name, memory_allowed
 from clampz.runtime.workers import Workers
 
 # Marginals of all lanes' edges and factors are kept up to this many bytes; beyond, a lane that is asked for them is run
@@ -33,6 +33,13 @@ ENGINES = ("auto", "elimination", "planar", "counting")
 
 Z_IS_ZERO = "Z = 0: every configuration has probability zero, so there are no marginals"
 NOT_REACHED = "the run was stopped before this sum was done"
+
+
+class ExactKeywords(OptionKeywords, total=False):
+    """The fields of `ExactOptions`, as a call takes them by name."""
+
+    marginals: bool
+    engine: str
 
 
 @dataclass(frozen=True, kw_only=True)

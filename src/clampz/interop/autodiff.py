@@ -1,6 +1,6 @@
 """log Z and its gradient for automatic differentiation: what the torch and JAX functions have in common."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,7 +36,7 @@ class LogZFunction(NamedTuple):
 
     @classmethod
     def of(
-        cls, model: Model, method: str, options: dict[str, Any], shapes: dict[str, tuple[int, ...]]
+        cls, model: Model, method: str, options: Mapping[str, Any], shapes: dict[str, tuple[int, ...]]
     ) -> "LogZFunction":
         """Check the shapes of arrays of potentials for a model and a method."""
         check_model(model)

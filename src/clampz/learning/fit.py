@@ -14,7 +14,6 @@ from clampz.approximations.trw import TRWOptions
 from clampz.display.formatting import counted
 from clampz.display.html_repr import MOST_ROWS, HtmlCard
 from clampz.errors import OptionError, TooWideError, shown
-from clampz.generators import Seed, as_generator
 from clampz.learning.data_rows import as_rows
 from clampz.learning.likelihood import (
     UNKNOWN,
@@ -48,7 +47,8 @@ from clampz.runtime.options import (
     knows_its_options,
     memory_allowed,
 )
-from clampz.runtime.progress import Listener, as_callback
+from clampz.runtime.progress import Listener, as_callback, says_stop
+from clampz.runtime.seeds import Seed, as_generator
 
 # Noise of the parameters at the start, where a variable is never seen: at zero its states are alike, and stay so.
 NOISE = 0.1
@@ -340,11 +340,8 @@ class _Optimizer:
         budget, point = self.objective.budget, {"log_likelihood": self.point.log_likelihood, "residual": self.residual}
         step = FitStep(num_iter=len(self.trace) + 1, seconds=budget.seconds, **point)
         self.trace.append(step)
-        if self.progress is not None:
-            try:
-                self.progress(step)
-            except StopIteration:
-                budget.stop("callback")
+        if says_stop(self.progress, step):
+            budget.stop("callback")
         budget.check_stop()
 
     def best_value(self) -> ObjectiveValue:

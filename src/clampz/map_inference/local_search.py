@@ -13,7 +13,7 @@ from clampz.model import Model
 from clampz.model.data import add_exactly
 from clampz.model.tables import offsets
 from clampz.numerics import EPS, Floats, Integers
-from clampz.runtime.budget import UNLIMITED, Budget
+from clampz.runtime.budget import Budget
 
 States = NDArray[np.int32]
 
@@ -45,7 +45,7 @@ class Terms:
     tables_at: Integers
 
     @classmethod
-    def of(cls, model: Model, budget: Budget = UNLIMITED) -> "Terms":
+    def of(cls, model: Model, budget: Budget) -> "Terms":
         """Lay out the tables of a model; Cancelled where the budget ends first."""
         n, m, factors = model.num_variables, model.num_edges, model.factors
         edges, states = model.edges.astype(np.int64), model.num_states

@@ -10,7 +10,6 @@ import numpy as np
 
 from clampz.display.formatting import counted
 from clampz.errors import TooWideError
-from clampz.generators import Seed, as_generator
 from clampz.map_inference.components import Component, Limits
 from clampz.map_inference.local_search import States, folding_error, rounded_sum, score_of
 from clampz.map_inference.results import Mode, ModeStop, ModeTrace, Scored
@@ -19,7 +18,7 @@ from clampz.model.components import component, component_labels
 from clampz.model.conditioning import given
 from clampz.presolve.simplified import Simplified, unchanged
 from clampz.presolve.simplify import simplify
-from clampz.runtime.budget import Budget
+from clampz.runtime.budget import UNLIMITED, Budget
 from clampz.runtime.options import (
     Options,
     bytes_in_words,
@@ -29,7 +28,8 @@ from clampz.runtime.options import (
     knows_its_options,
     memory_allowed,
 )
-from clampz.runtime.progress import Listener, as_callback
+from clampz.runtime.progress import Listener, as_callback, says_stop
+from clampz.runtime.seeds import Seed, as_generator
 from clampz.runtime.workers import Workers
 
 # Seconds where the caller sets no limit.
@@ -164,7 +164,7 @@ class Teller:
     """
 
     def __init__(self, progress: Callable[[ModeTrace], object] | None) -> None:
-        self.budget: Budget | None = None
+        self.budget: Budget = UNLIMITED
         self.moment = ModeTrace(0.0, -math.inf, math.inf)
         self._progress = progress
         self._stopped = False
@@ -187,14 +187,9 @@ class Teller:
 
     def _tell(self) -> None:
         self._told = perf_counter()
-        if self._progress is None or self._stopped:
-            return
-        try:
-            self._progress(self.moment)
-        except StopIteration:
+        if not self._stopped and says_stop(self._progress, self.moment):
             self._stopped = True
-            if self.budget is not None:
-                self.budget.stop("callback")
+            self.budget.stop("callback")
 
 
 @dataclass(eq=False)

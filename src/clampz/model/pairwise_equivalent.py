@@ -132,7 +132,7 @@ class Equivalent:
     rounding: float
 
     @classmethod
-    def of(cls, whole: Model, budget: Budget = UNLIMITED) -> "Equivalent":
+    def of(cls, whole: Model, budget: Budget) -> "Equivalent":
         """Make the equivalent once per model, and keep it as long; raises Cancelled where that takes too long."""
         if whole not in _KEPT:
             _KEPT[whole] = cls._build(whole, budget)
@@ -306,7 +306,7 @@ def pairwise_model(model: Model) -> tuple[Model, float]:
     """Return the model itself or its pairwise equivalent, and a bound on the rounding in log Z."""
     if not model.factors:
         return model, 0.0
-    equivalent = Equivalent.of(model)
+    equivalent = Equivalent.of(model, UNLIMITED)
     return equivalent.model, equivalent.rounding
 
 

@@ -25,7 +25,7 @@ from clampz.model.model import Model
 from clampz.model.tables import LazySequence, PairTables, UnaryTables, take_lanes
 from clampz.model.temperatures import mean_score
 from clampz.numerics import Floats, Integers
-from clampz.runtime.budget import Budget, StoppedBy
+from clampz.runtime.budget import UNLIMITED, Budget, StoppedBy
 from clampz.runtime.options import Options
 
 TablesT = TypeVar("TablesT")
@@ -373,7 +373,7 @@ SOLVED_BY: dict[str, Callable[..., Estimates]] = {}
 EXACT_STEP, STEP = 1e-4, 3e-3
 
 
-def heat_capacities(found: Estimate | Estimates, within: Budget | None = None) -> Floats:
+def heat_capacities(found: Estimate | Estimates, within: Budget = UNLIMITED) -> Floats:
     """(B,) compute beta^2 d <score> / d beta by a central difference, solving the lanes at two neighbouring betas. 0
     where beta is, and nan where a run does not converge."""
     batch = _batch_of(found)

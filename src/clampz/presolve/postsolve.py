@@ -42,7 +42,7 @@ class Postsolve:
         self.original, self.pools, self.left = original, pools, left
         self.num_sums = int(pools.count[state.SUMS])
 
-    def marginals(self, beliefs: Floats, budget: Budget | None, known: bool = False) -> Floats:
+    def marginals(self, beliefs: Floats, budget: Budget, known: bool = False) -> Floats:
         """Return the marginals of all variables; with `known`, nan for those that a presolve for log Z alone has
         lost."""
         if not known and (self._sources_of_sums.home == NOWHERE).any():
@@ -51,14 +51,14 @@ class Postsolve:
         marginal[np.repeat(self._lost, self.original.num_states)] = np.nan
         return marginal
 
-    def factor_marginals(self, beliefs: Floats, joint: Callable[[Scope], Floats], budget: Budget | None) -> Floats:
+    def factor_marginals(self, beliefs: Floats, joint: Callable[[Scope], Floats], budget: Budget) -> Floats:
         """Return the marginals of all edges and larger factors, end to end; `joint` is asked where no reduced table
         holds them."""
         homes, num_sums = self._sources_of_all, self.num_sums
         belief, _ = self._send(homes, beliefs, budget)
         first = int(homes.targets.out[num_sums])
         for k in self._factors_split_up.tolist():
-            if budget is not None and budget.must_stop():
+            if budget.must_stop():
                 raise Cancelled
             scope = self.factor_scope(k)
             begin, end = homes.targets.out[num_sums + k : num_sums + k + 2]
@@ -224,7 +224,7 @@ class Postsolve:
         found = order[np.searchsorted(home[order], 0) :]
         return BeliefSources(targets, home, offsets(np.bincount(home[found], minlength=num_homes)), found)
 
-    def _send(self, homes: BeliefSources, beliefs: Floats, budget: Budget | None) -> tuple[Floats, Floats]:
+    def _send(self, homes: BeliefSources, beliefs: Floats, budget: Budget) -> tuple[Floats, Floats]:
         """Return the beliefs of all targets, and the marginals of all variables."""
         rest = self.left.tables
         if beliefs.shape != (rest.tables[-1],):
@@ -273,7 +273,7 @@ class Postsolve:
 
     # -- states --------------------------------------------------------------------------------------------------------
 
-    def states(self, x: Integers, rng: np.random.Generator, maximum: bool, budget: Budget | None) -> Integers:
+    def states(self, x: Integers, rng: np.random.Generator, maximum: bool, budget: Budget) -> Integers:
         """Extend configurations (N, k) of the reduced model to whole ones (N, n): drawn, or the best for a maximum."""
         left = self.left
         first = offsets(left.model.num_states)[:-1]

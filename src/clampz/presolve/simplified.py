@@ -21,7 +21,7 @@ from clampz.numerics import EPS, Floats, Integers
 from clampz.presolve.infeasibility import explain_infeasibility
 from clampz.presolve.postsolve import Postsolve, Scope
 from clampz.presolve.reduced import ReducedModel
-from clampz.runtime.budget import Budget
+from clampz.runtime.budget import UNLIMITED, Budget
 
 Operation = Literal["sum", "max"]
 
@@ -77,7 +77,7 @@ class Simplified(HasHtml):
         They belong to factors that were split up. Marginals of variables need none."""
         return self._postsolve.scopes if self._postsolve is not None else ()
 
-    def marginals(self, beliefs: Floats, budget: Budget | None = None, *, known: bool = False) -> Floats:
+    def marginals(self, beliefs: Floats, budget: Budget = UNLIMITED, *, known: bool = False) -> Floats:
         """Compute the marginals of all variables of the original, laid out as `original.unary.flat`. `beliefs` are the
         marginals of the reduced model's variables, edges and larger factors, end to end. Raises Cancelled where the
         budget is over first. A presolve for log Z alone has lost some marginals: with `known` these are nan."""
@@ -86,7 +86,7 @@ class Simplified(HasHtml):
         return self._checked().marginals(self._beliefs(beliefs), budget, known)
 
     def factor_marginals(
-        self, beliefs: Floats, joint: Callable[[Scope], Floats], budget: Budget | None = None
+        self, beliefs: Floats, joint: Callable[[Scope], Floats], budget: Budget = UNLIMITED
     ) -> tuple[Floats, Floats]:
         """The marginals of all edges and of all larger factors, laid out as `original.pairwise.flat` and
         `original.factors.flat`. `joint` is asked for the joint belief of each of `scopes`, a table with an axis per
@@ -110,7 +110,7 @@ class Simplified(HasHtml):
         return belief if self._postsolve is None else self._checked().joint(scope, belief)
 
     def states(
-        self, x: ArrayLike, rng: np.random.Generator | int | None = None, budget: Budget | None = None
+        self, x: ArrayLike, rng: np.random.Generator | int | None = None, budget: Budget = UNLIMITED
     ) -> Integers:
         """Extend configurations (N, k) of the reduced model to whole ones (N, n): eliminated states are drawn, or for a
         maximum the best."""

@@ -94,7 +94,7 @@ def simplify(
     check_flag("marginals", marginals)
     check_flag("pairwise", pairwise)
     check_option(is_number(time) and time >= 0, "time", "seconds >= 0", time)
-    budget = Budget(time) if budget is None and time < math.inf else budget
+    budget = Budget(time) if budget is None else budget
     model = given(model, evidence)
     kept = np.zeros(model.num_variables, dtype=np.bool_)
     kept[model.variable_indices(keep, "keep")] = True
@@ -102,19 +102,19 @@ def simplify(
     num_entries = len(model.unary.flat) + len(model.pairwise.flat) + len(model.factors.flat)
     num_tables = model.num_variables + model.num_edges + len(model.factors)
     around = SECONDS_PER_TABLE * num_tables + SECONDS_PER_ENTRY * num_entries
-    hurried = budget is not None and around > LOOK and budget.left() < 2 * around
+    hurried = around > LOOK and budget.left() < 2 * around
     too_large = num_entries > LARGE_MODEL and not _promising(model)
     if hurried or too_large or not fits_into(memory, num_bytes(model)):
         return unchanged(model, operation, is_complete=not hurried)
     pools = build_pools(model, kept, pairwise=pairwise, pins=marginals and not maximum, maximum=maximum)
-    within = None if budget is None else Budget(max(0.0, budget.left() - around), within=budget)
+    within = Budget(max(0.0, budget.left() - around), within=budget)
     pools = run_cancellable(within, around, _apply, pools, WORK_PER_ENTRY * num_entries + LEAST_WORK)
     done = [state.LEFT, state.STATES_GONE, state.AXES_GONE, state.CONSTANTS, state.CONTAINED, state.CLOCK]
     changed = pools.count[state.IMPOSSIBLE] >= 0 or pools.count[done].any()
-    interrupted = budget is not None and around > LOOK and budget.must_stop()
+    interrupted = around > LOOK and budget.must_stop()
     if interrupted or not changed:
         return unchanged(model, operation, is_complete=not interrupted)
-    is_complete = within is None or not within.must_stop()
+    is_complete = not within.must_stop()
     return simplified_by(model, operation, pools, _reduced(pools, model, kept), is_complete=is_complete)
 
 

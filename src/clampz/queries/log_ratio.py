@@ -6,13 +6,13 @@ from clampz.bounding.options import BoundOptions
 from clampz.display.formatting import proven, ran, rounded_up, within
 from clampz.display.html_repr import HasHtml, HtmlCard
 from clampz.errors import EvidenceError
-from clampz.generators import Seed, with_rng
 from clampz.model import Evidence, Model
 from clampz.model.conditioning import given
 from clampz.queries.ratio_terms import AskedStop, Interval, RatioTerm, close_both, telling
 from clampz.runtime.budget import Budget
 from clampz.runtime.options import knows_its_options
 from clampz.runtime.progress import Listener, as_callback
+from clampz.runtime.seeds import Seed, with_rng
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

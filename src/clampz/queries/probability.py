@@ -18,7 +18,6 @@ from clampz.bounding.tree.frontier import check_room
 from clampz.display.formatting import DIGITS, name_of, proven, ran, within
 from clampz.display.html_repr import HasHtml, HtmlCard, between
 from clampz.errors import EvidenceError
-from clampz.generators import Seed, with_rng
 from clampz.model import Evidence, Model
 from clampz.model.conditioning import given, keep_only
 from clampz.numerics import EPS, ROUNDINGS, Floats
@@ -26,6 +25,7 @@ from clampz.queries.ratio_terms import AskedStop, Interval, RatioTerm, close_bot
 from clampz.runtime.budget import Budget
 from clampz.runtime.options import knows_its_options
 from clampz.runtime.progress import Listener, as_callback
+from clampz.runtime.seeds import Seed, with_rng
 
 # Smaller than any number that an exponential or a logarithm rounds to in a normal way.
 TINY = float(np.finfo(np.float64).tiny)

@@ -26,10 +26,11 @@ from clampz.model.conditioning import states_left
 from clampz.model.tables import take_lanes
 from clampz.numerics import EPS, Floats, Integers
 from clampz.runtime.budget import Budget, Cancelled
+from clampz.runtime.progress import ProgressText, says_stop
 from clampz.runtime.workers import Crew
 from clampz.summing.plans import SumPlan
 
-T = TypeVar("T")
+T = TypeVar("T", bound=ProgressText)
 AskedStop = Literal["gap", "exact", "time", "memory", "interrupt", "callback", "left"]
 # Shares of the time: to look for a plan of exact sums, for these sums, and for bounds on both as lanes.
 PLANNING_SHARE, EXACT_SHARE, LANES_SHARE = 0.15, 0.7, 0.2
@@ -132,11 +133,8 @@ def telling(progress: Callable[[T], object] | None, found: Callable[[], T], budg
     """What tells the caller's callback of what is found so far; StopIteration from it stops the run."""
 
     def tell() -> None:
-        if progress is not None:
-            try:
-                progress(found())
-            except StopIteration:
-                budget.stop("callback")
+        if progress is not None and says_stop(progress, found()):
+            budget.stop("callback")
 
     return tell
 

@@ -1,4 +1,4 @@
-"""Watch: what holds a run to its limits and hears Ctrl-C.
+"""Budget: holds a run to its limits and hears Ctrl-C.
 
 A run ends because it is done ("tol"), or at an iteration limit ("max_iter"), a time limit ("time"), on Ctrl-C
 ("interrupt") or because the progress callback raised StopIteration ("callback").  In every case it returns what it has.
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from clampz._kernels.jit import compiling
 from clampz.display.formatting import title
+from clampz.runtime.progress import says_stop
 
 T = TypeVar("T")
 Flag = NDArray[np.uint8]
@@ -31,7 +32,7 @@ LOOK = 0.02
 # Seconds after its end from which a run has no time even for the least answer.
 GRACE = 0.1
 
-# A flag that nobody raises.
+# A cancel flag that nobody raises.
 NEVER: Flag = np.zeros(1, dtype=np.uint8)
 
 StoppedBy = Literal["tol", "max_iter", "time", "interrupt", "callback", "memory"]
@@ -110,7 +111,7 @@ class Budget:
         self.cancel_flag = np.zeros(1, dtype=np.uint8)
 
     def share(self, share: float = 1.0) -> "Budget":
-        """A watch over a share of the time left."""
+        """Return a budget of a share of the time left."""
         return Budget(self.left(share), within=self)
 
     @property
@@ -134,7 +135,7 @@ class Budget:
             self._within.stop(reason)
 
     def end(self) -> None:
-        """Whoever still works for it stops too; the run that it is a share of goes on."""
+        """Stop what still works within this budget; the run that it is a share of goes on."""
         self.stopped_by = self.stopped_by or "callback"
 
     def must_stop(self) -> bool:
@@ -154,13 +155,15 @@ class Budget:
         return True
 
     def check_stop(self) -> None:
-        """Raise Overdue as soon as the run is over: in work that can be done without."""
+        """Raise Cancelled as soon as the run is over: in work that can be done without."""
         if self.must_stop():
             raise Cancelled
 
     def is_cancelled(self, after: float = 0.0) -> bool:
-        """Whether it should have ended some time ago, or will have after so many seconds more: then there is no time
-        even for the least answer.  A share that is over is not, as long as the whole has time for that."""
+        """Return whether there is no time even for the least answer, now or `after` seconds from now.
+
+        A share that is over is not cancelled, as long as the whole run has time for that answer.
+        """
         is_over = self.must_stop()
         if math.isinf(self._grace) or not (is_over or after):
             return False
@@ -170,14 +173,15 @@ class Budget:
         return min(ends) + self._grace < after
 
     def check_cancelled(self, after: float = 0.0) -> None:
-        """Raise Overdue if it is, or will be after so many seconds more: between the stages of work without which there
-        is no answer."""
+        """Raise Cancelled if `is_cancelled(after)`: between the stages of work without which there is no answer."""
         if self.is_cancelled(after):
             raise Cancelled
 
     def run(self, work: Callable[..., T], *args: object) -> T:
-        """work(*args, flag), in a thread of its own, while this one looks at the clock and hears Ctrl-C: for work that
-        releases the GIL for long, and ends soon after `cancel_flag[0]` is raised, if only with what it has."""
+        """Return work(*args, flag), done in a thread of its own while this one looks at the clock and hears Ctrl-C.
+
+        For work that releases the GIL for long, and ends soon after `cancel_flag[0]` is raised with what it has.
+        """
         future: Future[T] = Future()
 
         def do() -> None:
@@ -196,7 +200,7 @@ class Budget:
             self.cancel_flag[0] = 1
             if thread.is_alive():
                 thread.join()
-            self.cancel_flag[0] = self.stopped_by is not None  # others may use this watch again
+            self.cancel_flag[0] = self.stopped_by is not None  # others may use this budget again
             raise
         return future.result()
 
@@ -207,13 +211,10 @@ class Budget:
 
     def report(self, progress: Progress) -> None:
         """Tell the callback; StopIteration from it stops the run."""
-        if self._progress is None:
-            return
-        with self._lock:
-            try:
-                self._progress(progress)
-            except StopIteration:
-                self.stopped_by = "callback"
+        if self._progress is not None:
+            with self._lock:
+                if says_stop(self._progress, progress):
+                    self.stopped_by = "callback"
 
     @contextmanager
     def interruptible(self) -> Iterator["Budget"]:
@@ -232,13 +233,28 @@ class Budget:
             yield self
 
 
-# For work that is no part of a run: it never ends.
-UNLIMITED = Budget()
+class _Unlimited(Budget):
+    """A budget that is never over: what is stopped under it stops alone."""
+
+    def stop(self, reason: StoppedBy) -> None:
+        pass
+
+    def end(self) -> None:
+        pass
+
+    def must_stop(self) -> bool:
+        return False
+
+
+# For work that is no part of a run.
+UNLIMITED = _Unlimited()
 
 
 def run_cancellable(budget: Budget | None, expected: float, work: Callable[..., T], *args: object) -> T:
-    """work(*args, flag), held to a watch if there is one; what is expected to take fewer seconds than pass between two
-    looks at the clock is done at once, in this thread, whatever the time."""
+    """Return work(*args, flag), held to a budget if there is one.
+
+    What is expected to take less than passes between two looks at the clock is done at once, in this thread.
+    """
     return work(*args, NEVER) if budget is None or expected < LOOK else budget.run(work, *args)
 
 

@@ -7,11 +7,11 @@ import math
 import os
 import sys
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import wraps
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, ParamSpec, Self, TypeGuard, TypeVar, get_args
+from typing import Any, ParamSpec, Self, TypedDict, TypeGuard, TypeVar, Unpack, get_args, get_origin
 
 import numpy as np
 
@@ -53,6 +53,16 @@ class OptionsBase:
 
 # The tolerance of results whose differences matter.
 FINE = 1e-9
+
+
+class OptionKeywords(TypedDict, total=False):
+    """The fields of `Options`, as a call takes them by name."""
+
+    tol: float
+    max_iter: int
+    time: float
+    threads: int | None
+    memory: int | str | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,17 +114,12 @@ class Options(OptionsBase):
 def knows_its_options(call: Callable[P, R]) -> Callable[P, R]:
     """A call that refuses an option it does not have, or one without a name, and says which it has: Python's own error
     names none of them."""
-    parameters = inspect.signature(call).parameters.values()
+    parameters = with_keywords(call).parameters.values()
     known = [each.name for each in parameters if each.default is not each.empty]
-    taken = {each.name for each in parameters if each.kind is not each.VAR_KEYWORD}
-    for each in parameters:
-        if each.kind is each.VAR_KEYWORD:  # those of a TypedDict, unpacked
-            (listed,) = get_args(each.annotation)
-            known += listed.__annotations__
-    taken |= set(known)
+    taken = {each.name for each in parameters}
     named = takes_names(call)
 
-    @wraps(call)
+    @wraps(named)
     def checked(*args: P.args, **options: P.kwargs) -> R:
         for name in options:
             if name not in taken:
@@ -127,7 +132,8 @@ def knows_its_options(call: Callable[P, R]) -> Callable[P, R]:
 def takes_names(call: Callable[P, R]) -> Callable[P, R]:
     """A call that says what may be given without a name, and how the others are."""
     kinds = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
-    unnamed = [each.name for each in inspect.signature(call).parameters.values() if each.kind in kinds]
+    signature = with_keywords(call)
+    unnamed = [each.name for each in signature.parameters.values() if each.kind in kinds]
 
     @wraps(call)
     def checked(*args: P.args, **options: P.kwargs) -> R:
@@ -138,7 +144,29 @@ def takes_names(call: Callable[P, R]) -> Callable[P, R]:
             )
         return call(*args, **options)
 
+    checked.__signature__ = signature  # type: ignore[attr-defined]
     return checked
+
+
+def with_keywords(call: Callable[..., object]) -> inspect.Signature:
+    """A call's signature with every option of its `Unpack[TypedDict]` by name.
+
+    Defaults are those of the class that `options` takes; `...` stands where that does not have them all.
+    """
+    signature = inspect.signature(call)
+    parameters = list(signature.parameters.values())
+    for each in parameters:
+        if each.kind is each.VAR_KEYWORD and get_origin(each.annotation) is Unpack:
+            (keywords,) = get_args(each.annotation)
+            whole = get_args(signature.parameters["options"].annotation) if "options" in signature.parameters else ()
+            defaults = {field.name: field.default for kind in whole if is_dataclass(kind) for field in fields(kind)}
+            types = keywords.__annotations__
+            defaults = defaults if defaults.keys() >= types.keys() else dict.fromkeys(types, ...)
+            parameters[-1:] = [
+                inspect.Parameter(name, each.KEYWORD_ONLY, default=defaults[name], annotation=types[name])
+                for name in types
+            ]
+    return signature.replace(parameters=parameters)
 
 
 def is_whole(value: object) -> TypeGuard[int]:

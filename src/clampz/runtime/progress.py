@@ -62,6 +62,16 @@ def as_callback(progress: Listener[ToldT], what: str) -> Iterator[Callable[[Told
             thread.join()
 
 
+def says_stop(listener: Callable[[ToldT], object] | None, told: ToldT) -> bool:
+    """Tell a caller's callback; return whether it raised StopIteration, which asks the run to stop."""
+    try:
+        if listener is not None:
+            listener(told)
+    except StopIteration:
+        return True
+    return False
+
+
 class _Live:
     """A progress callback that keeps the last report, and shows it until the run is done."""
 

@@ -106,7 +106,7 @@ def propose(
     if max_table is None or exact:
         structure = _exact_structure(model, allowed, seconds, budget, must_be=exact)
     if structure is not None:
-        return Proposal.of(BoundState.upper(Tables.of(model, structure), unary, budget=budget), unary, budget)
+        return Proposal.of(BoundState.upper(Tables.of(model, structure, budget), unary, budget=budget), unary, budget)
     if budget.left() < building_seconds(model):
         raise Cancelled
     worth = BOUND_SHARE * seconds if math.isfinite(seconds) else EFFORT
@@ -127,7 +127,7 @@ def propose(
             structure = None
         elif laying > budget.left():
             raise Cancelled
-    state = BoundState.upper(Tables.of(model, structure), unary, budget=budget)
+    state = BoundState.upper(Tables.of(model, structure, budget), unary, budget=budget)
     if structure.num_cliques > model.num_variables:
         share = budget.share(2 * BOUND_SHARE)  # the rates that it is planned by may be wrong
         state = _optimised(model, state, chosen, allowed, worth, share, workers)

@@ -9,13 +9,13 @@ import numpy as np
 
 from clampz.display.formatting import counted
 from clampz.errors import OptionError
-from clampz.generators import Seed, as_seed
 from clampz.model import Evidence, Model
 from clampz.model.conditioning import given
 from clampz.model.model_checks import check_model
 from clampz.runtime.budget import Progress
 from clampz.runtime.options import Options, bytes_in_words, check_name, check_whole, memory_allowed
 from clampz.runtime.progress import Listener
+from clampz.runtime.seeds import Seed, as_seed
 from clampz.sampling.proposals import BLOCK_STATES
 from clampz.sampling.samples import Kind
 

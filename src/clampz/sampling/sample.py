@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from clampz.display.formatting import counted
-from clampz.generators import Seed
 from clampz.model import Evidence, Model
 from clampz.model.model_checks import check_model
 from clampz.numerics import log_sum_exp
 from clampz.runtime.budget import Budget, Cancelled, Progress
 from clampz.runtime.options import check_whole, knows_its_options
 from clampz.runtime.progress import Listener, as_callback
+from clampz.runtime.seeds import Seed
 from clampz.runtime.workers import Workers
 from clampz.sampling.choice import NO_PIECE, Piece, SamplerChoice, find_way
 from clampz.sampling.request import SampleRequest

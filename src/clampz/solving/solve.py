@@ -10,7 +10,6 @@ from clampz.bounding.bracket import Bracket
 from clampz.clamping.clamp import META_SELECTORS, clamp
 from clampz.clamping.selectors import selectors
 from clampz.errors import EvidenceError
-from clampz.generators import Seed, as_seed
 from clampz.model import Evidence, Model
 from clampz.model.conditioning import given
 from clampz.model.evidence import as_sets, several_sets
@@ -28,6 +27,7 @@ from clampz.runtime.options import (
     memory_allowed,
 )
 from clampz.runtime.progress import Listener, as_callback
+from clampz.runtime.seeds import Seed, as_seed
 from clampz.solving.bracket import bracketed
 from clampz.solving.clamps import QUICK, clamped_as_asked
 from clampz.solving.estimates import named, with_other_marginals

@@ -3,15 +3,17 @@
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any, Unpack, overload
 
 import numpy as np
 
-from clampz.elimination.exact import ExactOptions, ExactState, exact_estimates, not_reached
+from clampz.elimination.exact import ExactKeywords, ExactOptions, ExactState, exact_estimates, not_reached
 from clampz.elimination.plans import NO_LIMIT, least_bytes
 from clampz.errors import OptionError, TooWideError
-from clampz.method import approximation
+from clampz.method import AnyBeta, Betas, CallKeywords, Method, OneBeta, OneSet, Sets, approximation
+from clampz.model import Model
 from clampz.model.batch import Batch
-from clampz.model.results import Estimates
+from clampz.model.results import Estimate, Estimates
 from clampz.model.warm_starts import Start
 from clampz.model_counting.count import MISSING, count, is_available
 from clampz.presolve.simplify import simplify
@@ -27,7 +29,34 @@ COUNTED = "counted: right with high probability, not proven"
 ALONE = 'a count has those of the variables alone; engine="elimination" has all, where it is narrow enough'
 
 
-@approximation("exact", ExactOptions, takes_factors=True, plans_memory=True)
+class ExactCall(ExactKeywords, CallKeywords, total=False):
+    """What a call of `exact` takes by name, beside evidence and beta."""
+
+    options: ExactOptions | None
+
+
+class ExactMethod(Method[ExactOptions]):
+    """The method `exact`, with its options typed."""
+
+    @overload  # type: ignore[override]
+    def __call__(
+        self, model: Model, *, evidence: OneSet = None, beta: OneBeta = None, **given: Unpack[ExactCall]
+    ) -> Estimate: ...
+    @overload
+    def __call__(self, model: Batch, *, beta: AnyBeta = None, **given: Unpack[ExactCall]) -> Estimates: ...
+    @overload
+    def __call__(
+        self, model: Model, *, evidence: Sets, beta: AnyBeta = None, **given: Unpack[ExactCall]
+    ) -> Estimates: ...
+    @overload
+    def __call__(
+        self, model: Model, *, evidence: OneSet = None, beta: Betas, **given: Unpack[ExactCall]
+    ) -> Estimates: ...
+    def __call__(self, *unnamed: Any, **given: Any) -> Any:
+        return super().__call__(*unnamed, **given)
+
+
+@approximation(ExactMethod, ExactOptions, takes_factors=True, plans_memory=True)
 def exact(batch: Batch, options: ExactOptions, start: Start | None, budget: Budget) -> Estimates:
     """log Z and all marginals, exactly: the model is simplified, and what is left summed over.
 

@@ -63,9 +63,9 @@ class SimplerLanes:
         error = EPS * np.abs(np.where(np.isfinite(unary) & rows[left, None], unary, 0.0)).sum(axis=0)
         return cls(batch, Batch(rest, unary), simplified, error + simplified.error)
 
-    def marginals(self, found: Estimates, lane: int, budget: Budget | None = None, *, known: bool = False) -> Floats:
+    def marginals(self, found: Estimates, lane: int, *, known: bool = False) -> Floats:
         """(S,) those of the original's variables in a lane, from those of the rest; or all that are known."""
-        return self.simplified.marginals(_beliefs(found, lane), budget, known=known)
+        return self.simplified.marginals(_beliefs(found, lane), known=known)
 
     def tables(self, found: Estimates, lane: int, memory: int | str | None = None) -> Floats:
         """Marginals of the original's edges and then of its larger factors in a lane, from those of the rest; what fell

@@ -17,7 +17,6 @@ from clampz.approximations.trw import trw
 from clampz.bounding.bound import bound
 from clampz.bounding.bracket import NEAR, Bracket
 from clampz.errors import TooWideError
-from clampz.generators import Seed, as_seed
 from clampz.method import Method
 from clampz.model import Evidence, Model
 from clampz.model.batch import Batch
@@ -27,7 +26,8 @@ from clampz.model.temperatures import as_betas
 from clampz.numerics import Floats
 from clampz.runtime.budget import GRACE, Budget, Progress
 from clampz.runtime.options import Options, bytes_in_words, knows_its_options, memory_allowed
-from clampz.runtime.progress import Listener, as_callback
+from clampz.runtime.progress import Listener, as_callback, says_stop
+from clampz.runtime.seeds import Seed, as_seed
 from clampz.summing.costs import ExactCost, exact_cost
 from clampz.summing.exact import exact
 from clampz.temperature_sweep.result import Sweep
@@ -292,11 +292,9 @@ class _Sweeping:
             return
         if isinstance(progress, Progress):
             progress = replace(progress, num_lanes=self.num_betas, num_finished=self.num_done)
-        try:
-            self.progress(progress)
-        except StopIteration:
+        if says_stop(self.progress, progress):
             self.budget.stop("callback")
-            raise
+            raise StopIteration
 
 
 def _num_entries(model: Model) -> int:

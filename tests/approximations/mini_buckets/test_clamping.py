@@ -9,13 +9,14 @@ from slow_structures import slow_structure
 import clampz as cz
 from clampz.approximations.mini_buckets.clique_tables import Tables
 from clampz.approximations.mini_buckets.descent import BoundState, optimise
+from clampz.runtime.budget import UNLIMITED
 
 CONVERGED = 1e-6
 
 
 def upper_of(tables, unary, start=None, evaluations=300):
-    state = BoundState.upper(tables, unary, start)
-    optimise(state, evaluations)
+    state = BoundState.upper(tables, unary, start, budget=UNLIMITED)
+    optimise(state, evaluations, budget=UNLIMITED)
     return state
 
 
@@ -41,7 +42,7 @@ def test_clamping_may_loosen():
         parity[a] = 0.0 if (a[0] + a[1] + a[2]) % 2 == 0 else -A
         equal[a] = 0.0 if a[0] == a[1] else -A
     model = cz.Model.from_factors([2] * 5, [((x, s1, s2), parity), ((s1, y1, y2), equal)])
-    tables = Tables.of(model, slow_structure(model, 8, [x, s1, s2, y1, y2]))
+    tables = Tables.of(model, slow_structure(model, 8, [x, s1, s2, y1, y2]), budget=UNLIMITED)
     parent = upper_of(tables, model.unary.flat)
     log_z = cz.exact(model).log_z
     assert abs(parent.bound - log_z) < CONVERGED
@@ -55,7 +56,11 @@ def test_clamping_the_last_variable_only_tightens():
     for seed in range(40):
         rng = np.random.default_rng(seed)
         model = random_factors(rng)
-        tables = Tables.of(model, slow_structure(model, int(rng.choice([4, 8])), rng.permutation(model.num_variables)))
+        tables = Tables.of(
+            model,
+            slow_structure(model, int(rng.choice([4, 8])), rng.permutation(model.num_variables)),
+            budget=UNLIMITED,
+        )
         parent = upper_of(tables, model.unary.flat, evaluations=20)
         if parent.bound == -math.inf:
             continue

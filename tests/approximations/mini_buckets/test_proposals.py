@@ -14,15 +14,19 @@ from clampz.approximations.mini_buckets.clique_tables import Tables
 from clampz.approximations.mini_buckets.descent import BoundState, optimise
 from clampz.approximations.mini_buckets.proposals import Proposal
 from clampz.approximations.mini_buckets.structure import Structure
-from clampz.runtime.budget import Cancelled
+from clampz.runtime.budget import UNLIMITED, Cancelled
 
 SEED = 5
 
 
 def proposal(model, max_table, evaluations=8):
-    state = BoundState.upper(Tables.of(model, Structure.of(model, max_table)), model.unary.flat)
-    optimise(state, evaluations)
-    return Proposal.of(state, model.unary.flat)
+    state = BoundState.upper(
+        Tables.of(model, Structure.of(model, max_table, budget=UNLIMITED), budget=UNLIMITED),
+        model.unary.flat,
+        budget=UNLIMITED,
+    )
+    optimise(state, evaluations, budget=UNLIMITED)
+    return Proposal.of(state, model.unary.flat, budget=UNLIMITED)
 
 
 def all_configurations(model):
@@ -82,8 +86,8 @@ def test_blocks_hold_what_they_are_allowed(monkeypatch):
 
 def test_a_lane_is_laid_out_in_pieces_and_left_between_them(monkeypatch):
     model = random_factors(np.random.default_rng(SEED))
-    layout = Tables.of(model, Structure.of(model, 2**16))
-    whole = BoundState.upper(layout, model.unary.flat).theta
+    layout = Tables.of(model, Structure.of(model, 2**16, budget=UNLIMITED), budget=UNLIMITED)
+    whole = BoundState.upper(layout, model.unary.flat, budget=UNLIMITED).theta
     monkeypatch.setattr(tables, "PIECE", 7)
     assert np.array_equal(BoundState.upper(layout, model.unary.flat, budget=Asked(10**6)).theta, whole)
     with pytest.raises(Cancelled):

@@ -19,7 +19,7 @@ from structure_checks import (
 import clampz as cz
 from clampz.approximations.mini_buckets import structure as structure_module
 from clampz.approximations.mini_buckets.structure import Structure
-from clampz.runtime.budget import Budget, Cancelled
+from clampz.runtime.budget import UNLIMITED, Budget, Cancelled
 
 
 def random_model(seed, most=10):
@@ -47,20 +47,26 @@ def test_a_structure_is_what_the_layout_says():
     for seed in range(300):
         model, max_table = random_model(seed), random_limit(seed)
         for grow in (False, True):
-            check(Structure.of(model, max_table, grow=grow, noise=seed % 4, seed=seed), model, max_table)
+            check(
+                Structure.of(model, max_table, grow=grow, noise=seed % 4, seed=seed, budget=UNLIMITED), model, max_table
+            )
 
 
 def test_thousands_of_structures_are_what_the_layout_says():
     for seed in range(300, 1300):
         model, max_table = random_model(seed), random_limit(seed)
-        check(Structure.of(model, max_table, grow=seed % 2 == 0, noise=seed % 3, seed=seed), model, max_table)
+        check(
+            Structure.of(model, max_table, grow=seed % 2 == 0, noise=seed % 3, seed=seed, budget=UNLIMITED),
+            model,
+            max_table,
+        )
 
 
 @pytest.mark.nojit
 def test_it_is_built_by_the_rules():
     for seed in range(150):
         model, max_table = random_model(seed), random_limit(seed)
-        structure = Structure.of(model, max_table, grow=False)
+        structure = Structure.of(model, max_table, grow=False, budget=UNLIMITED)
         buckets, homes, order = naive_structure(model, max_table, follow=structure.order.tolist())
         assert structure.order.tolist() == order
         cliques = cliques_of(structure)
@@ -76,7 +82,7 @@ def test_an_order_is_followed():
     for seed in range(40):
         model, max_table = random_model(seed), random_limit(seed)
         order = np.random.default_rng(seed).permutation(model.num_variables)
-        structure = Structure.of(model, max_table, order=order, grow=False)
+        structure = Structure.of(model, max_table, order=order, grow=False, budget=UNLIMITED)
         check(structure, model, max_table)
         assert structure.order.tolist() == order.tolist()
         cliques = cliques_of(structure)
@@ -89,7 +95,7 @@ def test_some_variables_go_last():
     for seed in range(40):
         model, max_table = random_model(seed), random_limit(seed)
         last = np.flatnonzero(np.random.default_rng(seed).random(model.num_variables) < 0.4).tolist()
-        structure = Structure.of(model, max_table, last=last)
+        structure = Structure.of(model, max_table, last=last, budget=UNLIMITED)
         check(structure, model, max_table)
         assert sorted(structure.order[model.num_variables - len(last) :].tolist()) == last
 
@@ -100,7 +106,7 @@ def test_what_it_stands_for_is_a_bound_exact_where_nothing_is_split():
         model, max_table = random_model(seed, most=6), random_limit(seed)
         log_z = naive_log_z(model)
         for grow in (False, True):
-            structure = Structure.of(model, max_table, grow=grow, noise=0.5, seed=seed)
+            structure = Structure.of(model, max_table, grow=grow, noise=0.5, seed=seed, budget=UNLIMITED)
             bound = naive_bound(structure, model)
             assert bound >= log_z - 1e-9
             split = [v for v, b in zip(structure.order, buckets_of(structure), strict=True) if len(b) > 1]
@@ -113,7 +119,7 @@ def test_what_it_stands_for_is_a_bound_exact_where_nothing_is_split():
 @pytest.mark.nojit
 def test_growing_adds_no_cliques_and_larger_shifts():
     model = cz.generators.grid(6, 6, rng=0)
-    plain, grown = (Structure.of(model, 2**4, grow=grow) for grow in (False, True))
+    plain, grown = (Structure.of(model, 2**4, grow=grow, budget=UNLIMITED) for grow in (False, True))
     assert plain.order.tolist() == grown.order.tolist() and plain.parent.tolist() == grown.parent.tolist()
     for before, after in zip(cliques_of(plain), cliques_of(grown), strict=True):
         assert set(before) <= set(after) and entries(model, after) <= 2**4
@@ -124,7 +130,7 @@ def test_growing_adds_no_cliques_and_larger_shifts():
 
 def test_noise_makes_other_structures_and_seeds_repeat_them():
     model = cz.generators.grid(8, 8, rng=0)
-    orders = [Structure.of(model, 2**5, noise=1.0, seed=seed).order.tolist() for seed in (0, 1, 2, 0)]
+    orders = [Structure.of(model, 2**5, noise=1.0, seed=seed, budget=UNLIMITED).order.tolist() for seed in (0, 1, 2, 0)]
     assert orders[0] == orders[3] and len({tuple(order) for order in orders}) == 3
 
 
@@ -136,7 +142,7 @@ def test_a_factor_larger_than_the_limit_is_a_clique_of_its_own():
         {(0, 5): rng.normal(size=(2, 2)), (5, 6): rng.normal(size=(2, 2))},
         factors=[((0, 1, 2, 3, 4), rng.normal(size=[2] * 5))],
     )
-    structure = Structure.of(model, 4)
+    structure = Structure.of(model, 4, budget=UNLIMITED)
     check(structure, model, 4)
     assert set(cliques_of(structure)[structure.factor_clique[0]]) >= {0, 1, 2, 3, 4}
     assert naive_bound(structure, model) >= naive_log_z(model) - 1e-9
@@ -155,9 +161,9 @@ def test_hubs_are_no_trouble(shape):
     """Eliminated last or first: work is counted by what is returned."""
     n = 20_000
     model = star(n, *shape)
-    structure = Structure.of(model, 2**6)
+    structure = Structure.of(model, 2**6, budget=UNLIMITED)
     assert structure.num_cliques < 2 * n
-    structure = Structure.of(model, 2**6, order=np.arange(n), grow=False)
+    structure = Structure.of(model, 2**6, order=np.arange(n), grow=False, budget=UNLIMITED)
     assert len(structure.scope) < 8 * n and sorted(structure.order.tolist()) == list(range(n))
 
 
@@ -166,7 +172,7 @@ def test_buckets_of_many_cliques(hub_states):
     """More than functions look for room in, and than a tree is looked for among."""
     n = 1000
     model = star(n, hub_states)
-    structure = Structure.of(model, 2**5, order=np.arange(n))
+    structure = Structure.of(model, 2**5, order=np.arange(n), budget=UNLIMITED)
     check(structure, model, 2**5)
     assert len(buckets_of(structure)[0]) > 200
     log_z = np.logaddexp.reduce(np.logaddexp.reduce([*model.pairwise.values()], axis=2).sum(axis=0))
@@ -179,20 +185,20 @@ def test_fill_is_counted_as_far_as_it_is_worth(work, most, monkeypatch):
     monkeypatch.setattr(structure_module, "MOST_COUNTED", most)
     for seed in range(60):
         model, max_table = random_model(seed), random_limit(seed)
-        check(Structure.of(model, max_table), model, max_table)
+        check(Structure.of(model, max_table, budget=UNLIMITED), model, max_table)
     grid = cz.generators.grid(7, 7, rng=0)
-    check(Structure.of(grid, 2**6), grid, 2**6)
+    check(Structure.of(grid, 2**6, budget=UNLIMITED), grid, 2**6)
 
 
 def test_complete_graphs_are_no_trouble():
     for n in (40, 80):
         model = cz.generators.complete(n, rng=0)
-        structure = Structure.of(model, 2**8)
+        structure = Structure.of(model, 2**8, budget=UNLIMITED)
         check(structure, model, 2**8)
 
 
 def test_larger_grids_are_linear():
-    sizes = [len(Structure.of(cz.generators.grid(k, k, rng=0), 2**8).scope) / k**2 for k in (40, 120)]
+    sizes = [len(Structure.of(cz.generators.grid(k, k, rng=0), 2**8, budget=UNLIMITED).scope) / k**2 for k in (40, 120)]
     assert sizes[1] < 1.2 * sizes[0]
 
 
@@ -200,7 +206,7 @@ def test_larger_grids_are_linear():
 @pytest.mark.parametrize("max_table", [1, 0, -4, 2.0, "8", True, None])
 def test_a_limit_is_a_whole_number_of_at_least_two(max_table):
     with pytest.raises(cz.errors.OptionError, match="max_table: expected a whole number >= 2"):
-        Structure.of(cz.generators.grid(2, 2, rng=0), max_table)
+        Structure.of(cz.generators.grid(2, 2, rng=0), max_table, budget=UNLIMITED)
 
 
 @pytest.mark.nojit
@@ -224,18 +230,18 @@ def test_memory_is_planned_before_it_is_taken():
     with pytest.raises(
         cz.errors.TooWideError, match=r"16,384 entries need .*at least .* and 10 MB are allowed: lower max_table="
     ):
-        Structure.of(model, most_bytes="10MB")
-    found = Structure.of(model, 2**6, most_bytes="10MB")
+        Structure.of(model, most_bytes="10MB", budget=UNLIMITED)
+    found = Structure.of(model, 2**6, most_bytes="10MB", budget=UNLIMITED)
     assert found.num_bytes() <= 10**7 < found.num_bytes(20)
     with pytest.raises(cz.errors.TooWideError) as error:
-        Structure.of(model, 2**6, most_bytes=found.num_bytes() - 1)
+        Structure.of(model, 2**6, most_bytes=found.num_bytes() - 1, budget=UNLIMITED)
     assert error.value.num_bytes >= found.num_bytes() - 1
 
 
 def test_limits_beyond_all_machines_are_refused_in_words():
     model = cz.generators.complete(60, rng=0)
     with pytest.raises(cz.errors.TooWideError, match="bytes, and"):
-        Structure.of(model, 2**70)
+        Structure.of(model, 2**70, budget=UNLIMITED)
 
 
 def test_a_watch_that_is_over_ends_it():
@@ -250,22 +256,22 @@ def test_a_watch_that_is_over_ends_it():
 @pytest.mark.parametrize("max_table", [2, 2**8])
 def test_a_million_variables(max_table):
     model = cz.generators.grid(1000, 1000, rng=0)
-    structure = Structure.of(model, max_table)
+    structure = Structure.of(model, max_table, budget=UNLIMITED)
     assert all(np.diff(structure.bucket_start) > 0) and structure.num_entries < 3 * max_table * model.num_variables
 
 
 @pytest.mark.nojit
 def test_nothing_and_next_to_nothing():
     for model in (cz.Model([]), cz.Model([[0.5]]), cz.Model([[0.0, 1.0]] * 3)):
-        structure = Structure.of(model)
+        structure = Structure.of(model, budget=UNLIMITED)
         check(structure, model, 2**14)
         assert structure.num_entries == int(model.num_states.sum())
     pairs = itertools.combinations(range(4), 2)
     single = cz.Model([[0.0]] * 4, {pair: [[1.0]] for pair in pairs})
-    check(Structure.of(single, 2), single, 2)
+    check(Structure.of(single, 2, budget=UNLIMITED), single, 2)
 
 
 def test_a_model_too_large_for_the_memory_is_refused_before_its_scopes_are_laid_out(monkeypatch):
     monkeypatch.setattr(structure_module, "_scopes", lambda _: pytest.fail("work"))
     with pytest.raises(cz.errors.TooWideError, match=r"need at least 0\.036 MB, and 0\.03 MB are allowed"):
-        Structure.of(cz.generators.grid(10, 10, rng=0), most_bytes=30_000)
+        Structure.of(cz.generators.grid(10, 10, rng=0), most_bytes=30_000, budget=UNLIMITED)

@@ -17,7 +17,7 @@ from clampz.bounding.strategies import draws, proposal_source
 from clampz.bounding.strategies.draws import DrawsEstimate, Estimator
 from clampz.bounding.strategies.successive_halving import SuccessiveHalving, Trial
 from clampz.bounding.tree.branch_and_bound import BranchAndBound
-from clampz.runtime.budget import Budget
+from clampz.runtime.budget import UNLIMITED, Budget
 from clampz.runtime.workers import Crew
 from clampz.sampling.statistics import Sampled, Tally
 
@@ -92,7 +92,9 @@ def test_better_bounds_have_proposals_of_their_own(monkeypatch):
     assert estimator.num_doublings == len(first.doublings) + len(second.doublings)
     # the same numbers, and for each proposal its own
     proposal = Proposal.of(
-        BoundState.upper(near.mini_buckets.tables_above(budget), model.unary.flat, near.state.above), model.unary.flat
+        BoundState.upper(near.mini_buckets.tables_above(budget), model.unary.flat, near.state.above, budget=UNLIMITED),
+        model.unary.flat,
+        budget=UNLIMITED,
     )
     weights = proposal.draw(2 << draws.SEED_BITS, 0).log_weights
     assert second.doublings[0] == Tally.of(weights - proposal.bound)

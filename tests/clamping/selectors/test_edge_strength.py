@@ -8,6 +8,7 @@ from selector_models import random_model
 from clampz import generators
 from clampz.clamping.selectors import scores
 from clampz.clamping.selectors.edge_strength import Remaining, _all_walks, _short_walks, m_power
+from clampz.runtime.budget import UNLIMITED
 
 
 @pytest.mark.nojit
@@ -28,7 +29,7 @@ def test_m_power_loses_nothing_to_cancellation():
     ids=repr,
 )
 def test_short_walks_are_the_first_powers(model):
-    graph = Remaining.of(model, np.ones(model.num_variables, dtype=bool), core=True)
+    graph = Remaining.of(model, np.ones(model.num_variables, dtype=bool), core=True, budget=UNLIMITED)
     n = graph.num_variables
     weight = np.tanh(graph.strength / 4) / (n - 1)
     M = np.zeros((n, n))
@@ -36,11 +37,11 @@ def test_short_walks_are_the_first_powers(model):
     M += M.T
     s = np.diagonal(M @ M)
     powers = [np.diagonal(np.linalg.matrix_power(M, k)) for k in range(7)]
-    short = _short_walks(n, graph.edges, weight)
+    short = _short_walks(n, graph.edges, weight, budget=UNLIMITED)
     # walks of 3 to 6 edges, and whatever of 7 and more comes with them
     first = powers[3] + powers[4] + powers[5] + powers[6] - s**2 - s**3
     np.testing.assert_allclose(short, first, rtol=1e-4)
-    every = _all_walks(n, graph.edges, weight)
+    every = _all_walks(n, graph.edges, weight, budget=UNLIMITED)
     assert (short <= every * (1 + 1e-9)).all()
     np.testing.assert_allclose(short, every, rtol=2e-3)
 
@@ -56,6 +57,6 @@ def test_long_walks_are_left_out_where_they_take_too_long(monkeypatch):
 
 def test_dense_graphs_beyond_the_dense_limit_are_summed_to_the_end():
     model = generators.complete(510, weights=(0, 4), rng=0)
-    graph = Remaining.of(model, np.ones(510, dtype=bool), core=True)
-    every = _all_walks(510, graph.edges, np.tanh(graph.strength / 4) / 509)
+    graph = Remaining.of(model, np.ones(510, dtype=bool), core=True, budget=UNLIMITED)
+    every = _all_walks(510, graph.edges, np.tanh(graph.strength / 4) / 509, budget=UNLIMITED)
     np.testing.assert_allclose(m_power(graph), every, rtol=1e-12)

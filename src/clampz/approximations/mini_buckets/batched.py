@@ -26,7 +26,7 @@ from clampz.approximations.mini_buckets.descent import (
 )
 from clampz.approximations.mini_buckets.structure import LANE_ENTRY, LANE_NUMBER, Structure
 from clampz.numerics import Floats, Integers
-from clampz.runtime.budget import UNLIMITED, Budget, run_cancellable
+from clampz.runtime.budget import Budget, run_cancellable
 
 # Lanes that are side by side at most: vectors are full by then, and with more, tables are further away (32 lanes of a
 # 20 x 20 grid at 2^6: 236 us an evaluation one by one, 141 by eights, 129 by sixteens, 177 all at once).
@@ -53,7 +53,7 @@ def bytes_together(structure: Structure, num_threads: int, num_lanes: int) -> in
 def optimise_together(
     states: Sequence[BoundState],
     num_evaluations: int,
-    budget: Budget = UNLIMITED,
+    budget: Budget,
     *,
     tol: float = LEAST_SLOPE,
     on_step: Callable[[BoundState], object] | None = None,

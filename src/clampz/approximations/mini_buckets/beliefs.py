@@ -9,7 +9,7 @@ from clampz._kernels.mini_buckets.layout import DONE, Pass
 from clampz.approximations.mini_buckets.descent import BoundState, backward_pass, evaluate
 from clampz.approximations.mini_buckets.structure import Structure
 from clampz.numerics import Floats, Integers
-from clampz.runtime.budget import UNLIMITED, Budget, Cancelled
+from clampz.runtime.budget import Budget, Cancelled
 
 # Below it is what is impossible: exponentials stop short of 0.
 LEAST_BELIEF = 1e-300
@@ -46,20 +46,20 @@ class Beliefs:
         return tuple(scope.tolist()), table.reshape(self.num_states[scope])
 
 
-def beliefs(state: BoundState, budget: Budget = UNLIMITED) -> Beliefs:
+def beliefs(state: BoundState, budget: Budget) -> Beliefs:
     """Compute the beliefs of a state. Raises Cancelled where the budget is over first, or the lane has no possible
     configuration."""
     return _beliefs(state, _forward_pass(state, budget), budget)
 
 
-def losses(state: BoundState, num_draws: int = NUM_DRAWS, seed: int = 0, budget: Budget = UNLIMITED) -> Floats:
+def losses(state: BoundState, num_draws: int = NUM_DRAWS, seed: int = 0, *, budget: Budget) -> Floats:
     """(n,) estimate what an upper bound loses at each variable by Hölder's inequality, averaged over draws from its
     beliefs. The larger, the more is won by fixing that variable, or by larger cliques for it. Raises what `beliefs`
     does."""
     return _losses(state, _forward_pass(state, budget), num_draws, seed, budget)
 
 
-def beliefs_and_losses(state: BoundState, budget: Budget = UNLIMITED) -> tuple[Beliefs, Floats]:
+def beliefs_and_losses(state: BoundState, budget: Budget) -> tuple[Beliefs, Floats]:
     """Compute beliefs and losses from one forward pass."""
     work = _forward_pass(state, budget)
     lost = _losses(state, work, NUM_DRAWS, 0, budget)

@@ -13,7 +13,7 @@ from clampz.approximations.mini_buckets.structure import KEPT_ENTRIES, Structure
 from clampz.model.model import Model
 from clampz.model.tables import offsets, read_only
 from clampz.numerics import Floats, Integers
-from clampz.runtime.budget import UNLIMITED, Budget, Cancelled, run_cancellable
+from clampz.runtime.budget import Budget, Cancelled, run_cancellable
 
 # Entries that the innermost loops run over: in the first cache with what they are added to.
 BLOCK = 256
@@ -43,7 +43,7 @@ class Tables:
     _kept: tuple[Floats, Floats] | None = None
 
     @classmethod
-    def of(cls, model: Model, structure: Structure, budget: Budget = UNLIMITED) -> "Tables":
+    def of(cls, model: Model, structure: Structure, budget: Budget) -> "Tables":
         """Lay out the tables; raises Cancelled where the budget is over first."""
         layout = _layout(structure, model.num_states, budget)
         num_tables = np.diff(layout.link_start)
@@ -54,7 +54,7 @@ class Tables:
             return tables
         return replace(tables, _kept=tables._of_edges_and_factors(budget))
 
-    def lane(self, unary: Floats, main: Integers, budget: Budget = UNLIMITED) -> tuple[Floats, Floats]:
+    def lane(self, unary: Floats, main: Integers, budget: Budget) -> tuple[Floats, Floats]:
         """Make the tables of the lane with these unary ones, its own to write into. Returns theta, the cliques' tables
         end to end, and (C,) the sizes of their absolute terms; for a lower bound with these main cliques, or an upper
         one (-1). Raises Cancelled where the budget is over first."""

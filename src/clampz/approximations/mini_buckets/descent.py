@@ -17,7 +17,7 @@ from clampz._kernels.mini_buckets.layout import AS_THEY_ARE, DONE, MATCHED, NOTH
 from clampz.approximations.mini_buckets.clique_tables import Tables
 from clampz.approximations.mini_buckets.structure import num_remembered
 from clampz.numerics import EPS, Floats, Integers
-from clampz.runtime.budget import UNLIMITED, Budget, run_cancellable
+from clampz.runtime.budget import Budget, run_cancellable
 from clampz.runtime.workers import Workers
 
 BoundSide = Literal["upper", "lower"]
@@ -72,7 +72,7 @@ class BoundState:
     _num_kept: int = 0
 
     @classmethod
-    def upper(cls, tables: Tables, unary: Floats, x: Floats | None = None, budget: Budget = UNLIMITED) -> "BoundState":
+    def upper(cls, tables: Tables, unary: Floats, x: Floats | None = None, *, budget: Budget) -> "BoundState":
         """Begin an upper bound for the lane with these unary tables. It starts from the shifts and weights of another
         lane of the same structure, or from scratch. Raises Cancelled where the budget is over before it is laid out."""
         main = np.full(tables.model.num_variables, -1, dtype=np.int64)
@@ -83,7 +83,7 @@ class BoundState:
 
     @classmethod
     def lower(
-        cls, tables: Tables, unary: Floats, x: Floats, main: Integers | None = None, budget: Budget = UNLIMITED
+        cls, tables: Tables, unary: Floats, x: Floats, main: Integers | None = None, *, budget: Budget
     ) -> "BoundState":
         """Begin a lower bound for the lane with these unary tables. It starts from another lower bound with these main
         cliques; or from an upper one, whose heaviest cliques stay positive. Raises Cancelled where the budget is over
@@ -137,7 +137,7 @@ Descent = Generator[PassRequest, Any, None]
 def optimise(
     state: BoundState,
     num_evaluations: int,
-    budget: Budget = UNLIMITED,
+    budget: Budget,
     *,
     tol: float = LEAST_SLOPE,
     on_step: Callable[[BoundState], object] | None = None,
@@ -247,9 +247,7 @@ def _begin(state: BoundState) -> Generator[PassRequest, Any, bool]:
     return True
 
 
-def evaluate(
-    state: BoundState, x: Floats, work: Pass, budget: Budget = UNLIMITED, *, matching: int = AS_THEY_ARE
-) -> BoundFound:
+def evaluate(state: BoundState, x: Floats, work: Pass, budget: Budget, *, matching: int = AS_THEY_ARE) -> BoundFound:
     """Run a forward pass at some shifts and weights, leaving p(x | rest) of every clique in `work`. The state keeps the
     bound if it is the best one."""
     status = run_cancellable(
@@ -285,7 +283,7 @@ def record_bound(state: BoundState, status: int, value: float, error: float) -> 
     return found
 
 
-def backward_pass(state: BoundState, x: Floats, work: Pass, gradient: Floats, budget: Budget = UNLIMITED) -> bool:
+def backward_pass(state: BoundState, x: Floats, work: Pass, gradient: Floats, budget: Budget) -> bool:
     """Run the backward pass after a forward one at x: beliefs into `work`, and the gradient of what is minimised. False
     if it was cancelled."""
     tables = state.tables

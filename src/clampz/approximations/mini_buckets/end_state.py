@@ -16,7 +16,7 @@ from clampz.approximations.mini_buckets.descent import BoundState, optimise
 from clampz.approximations.mini_buckets.structure import KEPT_ENTRIES, Structure
 from clampz.model import Model
 from clampz.numerics import Floats, Integers
-from clampz.runtime.budget import Budget
+from clampz.runtime.budget import UNLIMITED, Budget
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,12 +41,12 @@ class MiniBucketsLayout:
 
     @cached_property
     def tables_above(self) -> Tables:
-        return Tables.of(self.model, self.above)
+        return Tables.of(self.model, self.above, UNLIMITED)
 
     @cached_property
     def tables_below(self) -> Tables:
         assert self.below is not None
-        return self.tables_above if self.below is self.above else Tables.of(self.model, self.below)
+        return self.tables_above if self.below is self.above else Tables.of(self.model, self.below, UNLIMITED)
 
     def lay_out(self, budget: Budget) -> None:
         """Lay out the tables of both, before threads ask for them; large ones may raise Cancelled."""
@@ -136,19 +136,19 @@ class MiniBucketsState:
         """(n,) estimate what the upper bound loses at each variable, in nats: where it would gain most from a clamp."""
         state = self._state(lane)
         num_variables = self.lanes[lane].layout.model.num_variables
-        return np.full(num_variables, np.nan) if state is None else region_beliefs.losses(state)
+        return np.full(num_variables, np.nan) if state is None else region_beliefs.losses(state, budget=UNLIMITED)
 
     def _beliefs(self, lane: int) -> Beliefs | None:
         state = self._state(lane)
-        return None if state is None else region_beliefs.beliefs(state)
+        return None if state is None else region_beliefs.beliefs(state, UNLIMITED)
 
     def _state(self, lane: int) -> BoundState | None:
         """Return the upper bound where it ended; None if it has not begun, or no configuration is possible."""
         layout, unary, above, *_ = self.lanes[lane]
         if above is None:
             return None
-        state = BoundState.upper(layout.tables_above, unary, above)
-        optimise(state, 1)  # hard zeros are passed on between cliques
+        state = BoundState.upper(layout.tables_above, unary, above, budget=UNLIMITED)
+        optimise(state, 1, UNLIMITED)  # hard zeros are passed on between cliques
         return None if state.gradient is None else state
 
 

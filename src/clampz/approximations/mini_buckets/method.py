@@ -5,12 +5,13 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple, Unpack, overload
 
 import numpy as np
 
 from clampz.approximations.iteration import NO_CONFIGURATION
-from clampz.approximations.mean_field import MeanFieldOptions, mean_field
+from clampz.approximations.mean_field import mean_field
+from clampz.approximations.mean_field_options import MeanFieldOptions
 from clampz.approximations.mini_buckets.batched import TOGETHER, bytes_together, is_faster_batched, optimise_together
 from clampz.approximations.mini_buckets.beliefs import beliefs
 from clampz.approximations.mini_buckets.clique_tables import Tables, has_zeros
@@ -18,14 +19,14 @@ from clampz.approximations.mini_buckets.descent import BoundState, optimise_lane
 from clampz.approximations.mini_buckets.end_state import Lane, MiniBucketsLayout, MiniBucketsState, sums_exactly
 from clampz.approximations.mini_buckets.structure import Structure
 from clampz.errors import TooWideError
-from clampz.method import approximation
+from clampz.method import AnyBeta, Betas, CallKeywords, Method, OneBeta, OneSet, Sets, approximation
 from clampz.model import Model
 from clampz.model.batch import Batch
 from clampz.model.results import NO_RESULT, Estimate, Estimates
 from clampz.model.warm_starts import Start, start_marginals
 from clampz.numerics import Floats, Integers
 from clampz.runtime.budget import Budget, Cancelled, Progress, StoppedBy
-from clampz.runtime.options import Options, bytes_in_words, check_flag, check_whole, memory_allowed
+from clampz.runtime.options import OptionKeywords, Options, bytes_in_words, check_flag, check_whole, memory_allowed
 from clampz.runtime.workers import Workers
 
 # Evaluations after which the better half of several structures is kept; twice as many each time.
@@ -39,6 +40,15 @@ NUM_STARTS = 4
 # side, whose beliefs take longer, one after another.
 LAST_EVALUATIONS, LAST_EVALUATIONS_ALONE = 1.5, 4.5
 NO_MARGINALS = "stopped before there were marginals"
+
+
+class MiniBucketsKeywords(OptionKeywords, total=False):
+    """The fields of `MiniBucketsOptions`, as a call takes them by name."""
+
+    max_table: int
+    num_structures: int
+    seed: int
+    marginals: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +90,34 @@ class MiniBucketsOptions(Options):
         check_flag("marginals", self.marginals)
 
 
-@approximation("mini_buckets", MiniBucketsOptions, takes_factors=True, plans_memory=True)
+class MiniBucketsCall(MiniBucketsKeywords, CallKeywords, total=False):
+    """What a call of `mini_buckets` takes by name, beside evidence and beta."""
+
+    options: MiniBucketsOptions | None
+
+
+class MiniBucketsMethod(Method[MiniBucketsOptions]):
+    """The method `mini_buckets`, with its options typed."""
+
+    @overload  # type: ignore[override]
+    def __call__(
+        self, model: Model, *, evidence: OneSet = None, beta: OneBeta = None, **given: Unpack[MiniBucketsCall]
+    ) -> Estimate: ...
+    @overload
+    def __call__(self, model: Batch, *, beta: AnyBeta = None, **given: Unpack[MiniBucketsCall]) -> Estimates: ...
+    @overload
+    def __call__(
+        self, model: Model, *, evidence: Sets, beta: AnyBeta = None, **given: Unpack[MiniBucketsCall]
+    ) -> Estimates: ...
+    @overload
+    def __call__(
+        self, model: Model, *, evidence: OneSet = None, beta: Betas, **given: Unpack[MiniBucketsCall]
+    ) -> Estimates: ...
+    def __call__(self, *unnamed: Any, **given: Any) -> Any:
+        return super().__call__(*unnamed, **given)
+
+
+@approximation(MiniBucketsMethod, MiniBucketsOptions, takes_factors=True, plans_memory=True)
 def mini_buckets(batch: Batch, options: MiniBucketsOptions, start: Start | None, budget: Budget) -> Estimates:
     """Weighted mini-buckets: `log_z` is an upper bound on log Z, and `lower` a lower one, at every evaluation.
 
@@ -279,7 +316,7 @@ def _both_bounds(
 
 def _upper(lanes: list[Lane], options: MiniBucketsOptions, budget: Budget, on_step: _ProgressReporter) -> list[_End]:
     """Optimise the upper bounds of some lanes, keeping time for their beliefs."""
-    states = [BoundState.upper(lane.layout.tables_above, lane.unary, lane.above, budget) for lane in lanes]
+    states = [BoundState.upper(lane.layout.tables_above, lane.unary, lane.above, budget=budget) for lane in lanes]
     began = budget.used
     optimise_together(states, 1, budget, on_step=on_step)
     for state in states:
@@ -315,7 +352,9 @@ def _lower(lanes: list[Lane], options: MiniBucketsOptions, budget: Budget) -> li
     if not lanes[0].layout.is_exact:
         optimise_together(list(new.values()), options.max_iter, budget.share(BEGINNING_SHARE), tol=options.tol)
     starts = [new[k].x if lane.below is None else lane.below for k, lane in enumerate(lanes)]
-    states = [BoundState.lower(tables, lane.unary, x, lane.main, budget) for lane, x in zip(lanes, starts, strict=True)]
+    states = [
+        BoundState.lower(tables, lane.unary, x, lane.main, budget=budget) for lane, x in zip(lanes, starts, strict=True)
+    ]
     optimise_together(states, options.max_iter, budget, tol=options.tol)
     return [_End(state.bound, x=state.x, main=state.main) for state in states]
 

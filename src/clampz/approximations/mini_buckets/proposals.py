@@ -16,7 +16,7 @@ from clampz.approximations.mini_buckets.clique_tables import Tables
 from clampz.approximations.mini_buckets.descent import SECONDS_PER_ENTRY, BoundState, evaluate
 from clampz.model.model import Model
 from clampz.numerics import Floats
-from clampz.runtime.budget import UNLIMITED, Budget, Cancelled, run_cancellable
+from clampz.runtime.budget import Budget, Cancelled, run_cancellable
 
 # Random numbers that a block of draws takes at most; and draws in it at most.
 BLOCK_NUMBERS, MOST_IN_BLOCK = 2**19, 2**11
@@ -56,7 +56,7 @@ class Proposal:
     _pass: Pass
 
     @classmethod
-    def of(cls, state: BoundState, unary: Floats, budget: Budget = UNLIMITED) -> "Proposal | None":
+    def of(cls, state: BoundState, unary: Floats, budget: Budget) -> "Proposal | None":
         """Make the proposal of an upper bound for the lane with these unary tables; None where it shows that Z = 0.
         Raises Cancelled where the budget is over first."""
         tables, work = state.tables, state.tables.new_pass()

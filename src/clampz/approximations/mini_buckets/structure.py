@@ -113,7 +113,7 @@ class Structure:
         last: Sequence[int] = (),
         order: Sequence[int] | Integers | None = None,
         most_bytes: int | str | None = None,
-        budget: Budget | None = None,
+        budget: Budget,
     ) -> "Structure":
         """Eliminate the variables of a model in tables of at most `max_table` entries; a larger factor is a clique of
         its own.

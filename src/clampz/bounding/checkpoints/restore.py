@@ -19,12 +19,12 @@ from clampz.bounding.options import LARGEST_TABLE, BoundOptions
 from clampz.bounding.tree.branch_and_bound import BranchAndBound
 from clampz.bounding.tree.frontier import NODE_BYTES
 from clampz.bounding.tree.nodes import Node, Submodel
-from clampz.generators import LARGEST_SEED
 from clampz.model import Model
 from clampz.model.checks import LARGEST_POTENTIAL, as_log_potentials
 from clampz.model.factors import FactorTables
 from clampz.model.tables import offsets
 from clampz.numerics import Floats, Integers
+from clampz.runtime.seeds import LARGEST_SEED
 
 # Bytes that a tree may take beyond `memory`, and those of a submodel beside its arrays.
 SPARE_BYTES, SUBMODEL_BYTES = 50_000_000, 10_000

@@ -16,7 +16,7 @@ from clampz.errors import TooWideError
 from clampz.model import Model
 from clampz.model.batch import Batch
 from clampz.numerics import Floats
-from clampz.runtime.budget import Budget, Cancelled
+from clampz.runtime.budget import UNLIMITED, Budget, Cancelled
 
 # Seconds that an exact sum may take without being cut into pieces.
 FINISH_SECONDS = 0.25
@@ -79,7 +79,7 @@ class Solved(NamedTuple):
     seconds: float
 
 
-def solve_leaves(work: LeafWork, within: Budget | None = None) -> Solved:
+def solve_leaves(work: LeafWork, within: Budget = UNLIMITED) -> Solved:
     """Bound every lane: exactly where that is cheap, else by mini-buckets, or by mean field and TRW."""
     budget = Budget(work.seconds, within=within)
     options, num_lanes = work.options, work.unary.shape[1]

@@ -177,7 +177,7 @@ class MiniBucketBounds:
         self, lanes: list[Floats], start: WarmStart, num_evaluations: int, budget: Budget, *, beliefs: bool
     ) -> list[tuple[float, WarmStart]]:
         tables = self.tables_above(budget)
-        states = [BoundState.upper(tables, unary, _fitting(start.above, tables), budget) for unary in lanes]
+        states = [BoundState.upper(tables, unary, _fitting(start.above, tables), budget=budget) for unary in lanes]
         optimise_together(states, num_evaluations, budget)
         return [(found.bound, _got_to(found, start, budget, beliefs=beliefs)) for found in states]
 
@@ -197,7 +197,7 @@ class MiniBucketBounds:
             ]
             self.main = states[-1].main
         else:
-            states = [BoundState.lower(tables, unary, x, self.main, budget) for unary in lanes]
+            states = [BoundState.lower(tables, unary, x, self.main, budget=budget) for unary in lanes]
         optimise_together(states, num_evaluations, budget)
         return [
             (found.bound, start if found.gradient is None else replace(start, below=found.x))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 
@@ -21,14 +21,13 @@ from clampz.bounding.leaves.evaluate import LeafWork, Solved, solve_leaves
 from clampz.bounding.leaves.mini_bucket_bounds import MiniBucketBounds, Shape, WarmStart
 from clampz.bounding.marginals.marginal_bounds import ByVariable, MarginalBounds
 from clampz.bounding.marginals.relevant import PROBABILITY_ROUNDING, Known, RelevantModel, known_exactly
-from clampz.bounding.options import BoundOptions
+from clampz.bounding.options import BoundKeywords, BoundOptions
 from clampz.bounding.strategies.initial_bounds import PATIENCE
 from clampz.bounding.strategies.successive_halving import max_table_in_time
 from clampz.bounding.tree.branch_and_bound import BranchAndBound
 from clampz.bounding.tree.frontier import bytes_needed, check_room
 from clampz.clamping.branches import checked_variables
 from clampz.errors import TooWideError
-from clampz.generators import Seed, with_rng
 from clampz.model import Evidence, Model, Variable
 from clampz.model.conditioning import given, keep_only
 from clampz.model.lane_memory import lanes_that_fit
@@ -36,7 +35,8 @@ from clampz.model.tables import offsets, piece_of
 from clampz.numerics import EPS, ROUNDINGS, Floats, Integers
 from clampz.runtime.budget import Budget, Cancelled
 from clampz.runtime.options import takes_names
-from clampz.runtime.progress import Listener, as_callback
+from clampz.runtime.progress import Listener, as_callback, says_stop
+from clampz.runtime.seeds import Seed, with_rng
 from clampz.runtime.workers import Crew, Job, finished
 
 # The share of the time for bounds on all lanes at once, blocks of lanes for each thread, and evaluations of each.
@@ -60,7 +60,7 @@ def bound_marginals(
     rng: Seed = None,
     progress: Listener[MarginalBounds] = None,
     options: BoundOptions | None = None,
-    **changes: Any,
+    **changes: Unpack[BoundKeywords],
 ) -> MarginalBounds:
     """Bound the probability of every state of some variables (all by default), certified.
 
@@ -75,7 +75,7 @@ def bound_marginals(
     evidence, executor, rng
         As for `bound`.
     options, changes
-        See `BoundOptions`; `gap` is the width in probability that is narrow enough.
+        `BoundOptions` whole, or its fields by name; `gap` is the width in probability that is narrow enough.
 
     Returns
     -------
@@ -157,11 +157,8 @@ def _by_bounds(
         return _marginal_bounds(around.model, around.asked, lower, upper, reason, budget)
 
     def tell() -> None:
-        if progress is not None:
-            try:
-                progress(found("left"))
-            except StopIteration:
-                budget.stop("callback")
+        if progress is not None and says_stop(progress, found("left")):
+            budget.stop("callback")
 
     tell()
     return found(_widest_first(model, asked, options, budget, crew, (low, high), ends, tighten, tell))

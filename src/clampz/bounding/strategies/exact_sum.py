@@ -11,7 +11,7 @@ from clampz.model import Model
 from clampz.model.lane_memory import lanes_that_fit
 from clampz.numerics import Floats, Integers
 from clampz.planar.plans import PlanarPlan
-from clampz.runtime.budget import Budget
+from clampz.runtime.budget import UNLIMITED, Budget
 from clampz.runtime.workers import Crew, Job
 from clampz.summing.whole import WholeSum
 
@@ -116,8 +116,8 @@ class WholeWork:
 
 
 def bound_slices(
-    model: Model, lanes: Floats, options: BoundOptions, seconds: float, some: Integers, within: Budget | None = None
+    model: Model, lanes: Floats, options: BoundOptions, seconds: float, some: Integers, within: Budget = UNLIMITED
 ) -> tuple[Integers, Floats, Floats]:
     """Which slices, and bounds on their log Z by mean field and TRW."""
-    found = solve_by_methods(model, lanes, options, seconds, 1, within or Budget(2 * seconds))
+    found = solve_by_methods(model, lanes, options, seconds, 1, Budget(2 * seconds) if within is UNLIMITED else within)
     return some, found.lower, found.upper

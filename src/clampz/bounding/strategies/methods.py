@@ -19,7 +19,7 @@ from clampz.map_inference.mode import best_found
 from clampz.model import Model
 from clampz.model.batch import Batch
 from clampz.numerics import EPS, Floats
-from clampz.runtime.budget import Budget
+from clampz.runtime.budget import UNLIMITED, Budget
 from clampz.runtime.workers import Crew, Job
 
 # The share of the time that mean field and TRW each have to converge beside mini-buckets, and without them.
@@ -76,7 +76,7 @@ def begin_methods(
 
 
 def run_mean_field(
-    model: Model, options: BoundOptions, seconds: float, within: Budget | None = None, *, start: Floats | None = None
+    model: Model, options: BoundOptions, seconds: float, within: Budget = UNLIMITED, *, start: Floats | None = None
 ) -> tuple[float, float]:
     """Bound log Z by mean field until it converges, from marginals (S,) found before, if any.
 
@@ -94,7 +94,7 @@ def run_mean_field(
     return lower, upper
 
 
-def run_trw(model: Model, options: BoundOptions, seconds: float, within: Budget | None = None) -> tuple[float, float]:
+def run_trw(model: Model, options: BoundOptions, seconds: float, within: Budget = UNLIMITED) -> tuple[float, float]:
     """Bound log Z by TRW with optimized edge weights."""
     chosen = trw.options(None, {"threads": 1, "time": seconds, "edge_weights": "optimized"})
     found = trw.solve(Batch.of(model), chosen, within=within)
@@ -102,7 +102,7 @@ def run_trw(model: Model, options: BoundOptions, seconds: float, within: Budget 
 
 
 def run_both(
-    model: Model, options: BoundOptions, seconds: float, within: Budget | None = None, *, start: Floats | None = None
+    model: Model, options: BoundOptions, seconds: float, within: Budget = UNLIMITED, *, start: Floats | None = None
 ) -> tuple[float, float]:
     """Bound log Z by mean field, then by TRW, each in half of the time: memory is too short for both at once."""
     budget = Budget(seconds, within=within)
@@ -111,7 +111,7 @@ def run_both(
     return max(lower, by_trw[0]), min(upper, by_trw[1])
 
 
-def run_mode(model: Model, options: BoundOptions, seconds: float, within: Budget | None = None) -> tuple[float, float]:
+def run_mode(model: Model, options: BoundOptions, seconds: float, within: Budget = UNLIMITED) -> tuple[float, float]:
     """Bound log Z from below by the best configuration found, and by mean field from there if memory allows.
 
     Of a model that is all but certain that is nearly all of Z.  Where no configuration is possible, Z = 0.

@@ -44,7 +44,7 @@ class ProposalSource(NamedTuple):
             tables = self.mini_buckets.tables_above(bounding)
             if tables.structure.num_entries > KEPT_SHARE * memory / KEPT_BYTES:
                 return None
-            state = BoundState.upper(tables, unary, self.x, bounding)
+            state = BoundState.upper(tables, unary, self.x, budget=bounding)
             optimise(state, self.num_evaluations, bounding)
             found = Proposal.of(state, unary, budget)
         except (Cancelled, TooWideError):

@@ -39,6 +39,7 @@ from clampz.model_counting.choice import worth_counting
 from clampz.model_counting.count import Counted
 from clampz.presolve.simplify import simplify
 from clampz.runtime.budget import Budget, Cancelled
+from clampz.runtime.rates import ELAPSED
 from clampz.runtime.workers import Crew, Job, finished
 from clampz.summing.whole import WholeSum, quick_sum
 
@@ -256,8 +257,8 @@ class BranchAndBound:
         options, budget = self.options, self.budget
         began, worked = perf_counter(), thread_time()
         self._tighten(*trivial_bounds(self.user_model))
-        # others may be at work on this machine: how much longer that took than the processor was at it
-        slowed = max(1.0, (perf_counter() - began) / max(thread_time() - worked, 1e-9))
+        ELAPSED.learn(thread_time() - worked, perf_counter() - began)
+        slowed = 1.0 if math.isinf(options.time) else ELAPSED.learned
         planned = self._plan_of_whole(crew) if options.exact and options.time > 0 else None
         if self.closed:
             return

@@ -10,7 +10,7 @@ from clampz._kernels.clamping import cycles as kernels
 from clampz.model import Model
 from clampz.model.tables import read_only
 from clampz.numerics import Floats, Integers
-from clampz.runtime.budget import UNLIMITED, Budget, Cancelled
+from clampz.runtime.budget import Budget, Cancelled
 
 # Variables up to which Mpower's series is summed to its end, by a dense inverse: some 20 ms at this size.
 MAX_DENSE = 500
@@ -48,10 +48,10 @@ class Remaining:
     variables: Integers
     edges: NDArray[np.int32]
     edge_numbers: Integers
-    budget: Budget = UNLIMITED
+    budget: Budget
 
     @classmethod
-    def of(cls, model: Model, free: NDArray[np.bool_], *, core: bool, budget: Budget = UNLIMITED) -> "Remaining":
+    def of(cls, model: Model, free: NDArray[np.bool_], *, core: bool, budget: Budget) -> "Remaining":
         """Return the graph of a mask (n,) of variables, in time linear in variables and edges."""
         member = free.copy()
         edges, strength = model.couplings
@@ -107,7 +107,7 @@ def m_power(graph: Remaining) -> Floats:
     return _short_walks(n, graph.edges, weight, graph.budget)
 
 
-def _all_walks(n: int, edges: NDArray[np.int32], weight: Floats, budget: Budget = UNLIMITED) -> Floats:
+def _all_walks(n: int, edges: NDArray[np.int32], weight: Floats, budget: Budget) -> Floats:
     """Return (k,) the scores of Mpower by a dense inverse, with walks of any length."""
     i, j = edges.T
     M = np.zeros((n, n))
@@ -126,7 +126,7 @@ def _all_walks(n: int, edges: NDArray[np.int32], weight: Floats, budget: Budget 
     return score
 
 
-def _short_walks(n: int, edges: NDArray[np.int32], weight: Floats, budget: Budget = UNLIMITED) -> Floats:
+def _short_walks(n: int, edges: NDArray[np.int32], weight: Floats, budget: Budget) -> Floats:
     """Return (k,) the scores of Mpower from closed walks of 3 to 6 edges, or 3 and 4 on dense neighbourhoods."""
     start, neighbour, edge_of = graphs.neighbour_lists(n, edges.copy())
     degree = np.diff(start).astype(np.float64)

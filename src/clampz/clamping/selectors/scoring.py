@@ -16,13 +16,13 @@ from clampz.clamping.selectors.edge_strength import Remaining, m_power, max_w
 from clampz.clamping.selectors.entropy import as_entropies, trw_entropies
 from clampz.clamping.selectors.score_table import Scores
 from clampz.errors import ModelError, OptionError
-from clampz.generators import Seed, with_rng
 from clampz.model import Evidence, Model, Variable
 from clampz.model.conditioning import given, states_left
 from clampz.numerics import Floats, Integers
-from clampz.runtime.budget import UNLIMITED, Budget, Cancelled, Progress
+from clampz.runtime.budget import Budget, Cancelled, Progress
 from clampz.runtime.options import check_name, knows_its_options
 from clampz.runtime.progress import Listener, as_callback
+from clampz.runtime.seeds import Seed, with_rng
 
 TRE = "+TRE"
 # Scores that differ by less than this share are equal, and the first variable is chosen: rounding does not decide.
@@ -227,7 +227,7 @@ def scores_of_all(
     *,
     clamped: Collection[Variable] = (),
     entropy: ArrayLike | None = None,
-    budget: Budget = UNLIMITED,
+    budget: Budget,
 ) -> dict[str, Floats]:
     """Return (n,) scores by the name of each selector; the graph is built once, and once more without its core.
 

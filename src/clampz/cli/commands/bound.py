@@ -32,9 +32,9 @@ from clampz.cli.outputs import Output, as_csv, check_file, numbers_of, requested
 from clampz.cli.tables import facts, model_fact, new_table, show
 from clampz.display.formatting import DIGITS, interval_outward, name_of, rounded_up
 from clampz.errors import ClampzError
-from clampz.generators import as_seed
 from clampz.model import Model
 from clampz.runtime.progress import terminal_line
+from clampz.runtime.seeds import as_seed
 
 FORMS = ("json", "csv")
 
