@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -141,7 +142,9 @@ def test_ctrl_c_keeps_what_is_made_and_says_how_to_go_on(undisturbed, tmp_path):
 
 
 def dask(*arguments: str) -> "subprocess.Popen[bytes]":
-    return subprocess.Popen([sys.executable, "-m", *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    """Start a part of a cluster, somewhere else than in the clone."""
+    streams: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    return subprocess.Popen([sys.executable, "-m", *arguments], cwd=tempfile.gettempdir(), **streams)
 
 
 @pytest.fixture
