@@ -13,7 +13,7 @@ from drawn import assert_legible
 
 @pytest.fixture(autouse=True)
 def few_are_many(monkeypatch):
-    monkeypatch.setattr(graphs, "CROWD", 30)
+    monkeypatch.setattr(graphs, "DENSE", 30)
 
 
 def key_of(ax) -> str:
