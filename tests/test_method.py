@@ -47,7 +47,7 @@ def test_a_method_of_a_class_is_still_the_method():
 
 def test_edge_weights_are_no_option():
     model = cz.generators.cycle(4, rng=0)
-    weights = cz.signature.ForestWeights(cz.trw(model).state.rho)
+    weights = cz.method.ForestWeights(cz.trw(model).state.rho)
     with pytest.raises(cz.errors.OptionError, match="edge_weights"):
         cz.trw(model, edge_weights=weights)
 
