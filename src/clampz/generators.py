@@ -192,9 +192,8 @@ def erdos_renyi(n: int, degree: float = 4.0, **drawing: Unpack[Drawing]) -> Mode
     # As many edges as n (n - 1) / 2 coins would give, then which ones: the same distribution, in time linear in the
     # edges.
     num_edges = generator.binomial(num_pairs, degree / (n - 1)) if n > 1 else 0
-    chosen = np.empty(0, dtype=np.int64)
-    if num_edges:
-        chosen = generator.choice(num_pairs, size=num_edges, replace=False, shuffle=False)
+    empty = np.empty(0, dtype=np.int64)
+    chosen = generator.choice(num_pairs, size=num_edges, replace=False, shuffle=False) if num_edges else empty
     drawing["rng"] = generator  # goes on after the graph
     return from_graph(n, _pairs(chosen, n), **drawing)
 
@@ -245,7 +244,7 @@ def regular(n: int, degree: int = 4, **drawing: Unpack[Drawing]) -> Model:
 
 @knows_its_options
 def complete(n: int, **drawing: Unpack[Drawing]) -> Model:
-    """Every variable is joined to every other.
+    """Join every variable to every other.
 
     Parameters
     ----------
@@ -290,8 +289,7 @@ def cycle(n: int, **drawing: Unpack[Drawing]) -> Model:
     Model(3 variables of 2 states, 3 edges, mixed)
     """
     check_whole("n", n, 3)
-    number = np.arange(n)
-    return from_graph(n, np.stack([number, (number + 1) % n], axis=1), **drawing)
+    return from_graph(n, np.stack([np.arange(n), (np.arange(n) + 1) % n], axis=1), **drawing)
 
 
 @knows_its_options
@@ -346,8 +344,7 @@ def barbell(weight: float = 6.0, *, theta: Range = 0.0, rng: Seed = None) -> Mod
     Model(8 variables of 2 states, 14 edges, mixed)
     """
     check_option(is_number(weight) and np.isfinite(weight), "weight", "a finite number", weight)
-    pairs = [*combinations(range(1, 6), 2), (1, 6), *combinations(range(6, 9), 2)]
-    edges = np.array(pairs) - 1
+    edges = np.array([*combinations(range(1, 6), 2), (1, 6), *combinations(range(6, 9), 2)]) - 1
     W = np.full(len(edges), float(weight))
     W[-1] = -weight
     theta_array = _draw(_as_range(theta, "theta"), (8,), as_generator(rng))

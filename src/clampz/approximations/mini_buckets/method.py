@@ -150,11 +150,7 @@ def mini_buckets(batch: Batch, options: MiniBucketsOptions, start: Start | None,
         return estimates
     marginals = np.nan_to_num(estimates.marginals_flat, nan=0.5) if given is None else np.nan_to_num(given, nan=0.5)
     field = MeanFieldOptions(
-        max_iter=options.max_iter,
-        time=budget.left(),
-        threads=options.threads,
-        num_starts=NUM_STARTS,
-        seed=options.seed,
+        max_iter=options.max_iter, time=budget.left(), threads=options.threads, num_starts=NUM_STARTS, seed=options.seed
     )
     below = mean_field.solve(batch, field, marginals, within=budget)
     return replace(estimates, lower=np.maximum(estimates.lower, below.lower))
@@ -374,7 +370,7 @@ def _estimates(
         lane._replace(above=up.x if up.num_iter else lane.above, below=low.x, main=low.main)
         for lane, (up, low) in zip(begin, ends, strict=True)
     )
-    size = _largest_table(batch.model)
+    size = max(int(np.diff(start).max(initial=1)) for start in (batch.model.pairwise.start, batch.model.factors.start))
     note = f"a factor of {size:,} entries is more than max_table={options.max_table:,}, and a clique of its own"
     of_all = note if size > options.max_table else ""
     notes = []
@@ -399,8 +395,3 @@ def _estimates(
         notes=notes,
         state=MiniBucketsState(lanes),
     )
-
-
-def _largest_table(model: Model) -> int:
-    """Return the entries of a model's largest edge or factor."""
-    return max(int(np.diff(start).max(initial=1)) for start in (model.pairwise.start, model.factors.start))
