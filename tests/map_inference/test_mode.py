@@ -12,8 +12,7 @@ from budgets import Asked
 from random_factors import random_factors
 
 import clampz as cz
-from clampz.map_inference import branch_and_bound, components
-from clampz.map_inference.mode import mode
+from clampz.map_inference import branch_and_bound, components, mode
 from clampz.presolve.simplified import unchanged
 from clampz.runtime.budget import Budget
 

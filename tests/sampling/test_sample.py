@@ -12,9 +12,8 @@ import clampz as cz
 from clampz.presolve.simplified import unchanged
 from clampz.runtime.budget import Budget, Cancelled
 from clampz.runtime.workers import Workers
-from clampz.sampling import choice, gibbs, proposals
+from clampz.sampling import choice, gibbs, proposals, sample
 from clampz.sampling.proposals import propose
-from clampz.sampling.sample import sample
 
 GRID = cz.generators.grid(5, 5, rng=0)
 NAMED = cz.Model(

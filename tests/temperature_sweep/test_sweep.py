@@ -13,7 +13,7 @@ from thermodynamics import thermodynamics
 import clampz as cz
 from clampz.errors import EvidenceError, OptionError, TooWideError
 from clampz.runtime.budget import Budget
-from clampz.temperature_sweep.sweep import sweep
+from clampz.temperature_sweep import sweep
 
 EXACT = 1e-10
 BETAS = np.array([1.0, 0.0, 2.0, 0.4])
