@@ -35,6 +35,7 @@ def steps(model, case):
         yield simplified_by(model, case.operation, copy, simplify._reduced(copy, model, kept), is_complete=False)
 
 
+@pytest.mark.checked
 @settings(max_examples=settings.default.max_examples // 2)
 @given(cases(most=5, evidence=None))
 def test_the_presolve_may_be_interrupted_after_every_step(case):
