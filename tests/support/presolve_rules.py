@@ -96,5 +96,5 @@ def count_rules(num_examples):
 
 
 if __name__ == "__main__":
-    assert inspect.isfunction(domain_reduction.remove_impossible_states), "run with NUMBA_DISABLE_JIT=1"
+    assert inspect.isfunction(sum_out.sum_out), "run with NUMBA_DISABLE_JIT=1"
     print(json.dumps(count_rules(int(sys.argv[1])), indent=2))
