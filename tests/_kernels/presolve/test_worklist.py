@@ -21,7 +21,7 @@ from clampz.presolve import simplify
 from clampz.presolve.pools import build_pools, grow_pools
 from clampz.presolve.simplified import simplified_by
 
-EXAMPLES, LEAST = 300, 3
+EXAMPLES, LEAST = 400, 3
 GOES_ON = np.zeros(1, dtype=np.uint8)
 
 
