@@ -14,6 +14,8 @@ import clampz as cz
 from clampz.cli.jit_warmup import compile_kernels
 
 settings.register_profile("clampz", deadline=None, derandomize=True)
+# Others each time, and many: `python -m pytest tests/presolve --hypothesis-profile=thorough`.
+settings.register_profile("thorough", settings.get_profile("clampz"), max_examples=20_000, derandomize=False)
 settings.load_profile("clampz")
 
 # Of a few, most would be done before all kernels are compiled.

@@ -77,7 +77,7 @@ def check_configurations(found, whole, rest):
                 assert abs(score - reduced) <= 2 * Decimal(found.error) + ORACLE
 
 
-def check_contradiction(found, whole):
+def check_infeasibility(found, whole):
     """Factors and variables that are named as impossible together are: alone, and with nothing but their zeros."""
     assert whole.log_z == IMPOSSIBLE
     said = re.findall(r"\(([\d, ]+)\)", found.infeasibility)
@@ -96,7 +96,7 @@ def check(found, keep=(), whole=None):
     check_scope(found, keep)
     check_value(found, whole, rest)
     if found.infeasibility:
-        check_contradiction(found, whole)
+        check_infeasibility(found, whole)
     elif whole.is_possible:
         check_configurations(found, whole, rest)
         if found.operation == "sum":

@@ -1,4 +1,4 @@
 """Questions with certified answers: the probability of an event, the ratio of two partition functions.
 
-May import: bracketing and all that it may.
+May import: bounding and all that it may.
 """

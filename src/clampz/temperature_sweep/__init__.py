@@ -1,4 +1,4 @@
 """A model over a range of inverse temperatures: certified ends of log Z, and its thermodynamics.
 
-May import: bracketing and the rooms below it.
+May import: bounding and the rooms below it.
 """

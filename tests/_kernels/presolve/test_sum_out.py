@@ -1,49 +1,11 @@
-"""The worklist of the presolve: whatever ends it, what is left is a model with the same sums, maxima and marginals; and
-what sums are too large to be made."""
+"""Sums of the presolve: those that are too large are left, and one without a term is a contradiction."""
 
 import itertools
 
 import numpy as np
 import pytest
-from decimals import Oracle
-from hypothesis import given, settings
-from presolve_cases import cases
-from presolve_checks import check
 
 import clampz as cz
-from clampz._kernels.presolve import pools as state
-from clampz._kernels.presolve.pools import Pools
-from clampz._kernels.presolve.worklist import DONE, FULL, INFEASIBLE, apply_rules
-from clampz.presolve import simplify
-from clampz.presolve.pools import build_pools, grow_pools
-from clampz.presolve.simplified import simplified_by
-
-GOES_ON = np.zeros(1, dtype=np.uint8)
-
-
-def steps(model, case):
-    """What the rules have made of a model whenever they have touched a table."""
-    maximum = case.operation == "max"
-    kept = np.isin(np.arange(model.num_variables), case.keep)
-    pools = build_pools(model, kept, pairwise=case.pairwise, pins=case.marginals and not maximum, maximum=maximum)
-    state.begin(pools, GOES_ON)
-    status = None
-    while status not in (DONE, INFEASIBLE):
-        status = apply_rules(pools, pools.count[state.WORK], GOES_ON)
-        pools = grow_pools(pools) if status == FULL else pools
-        copy = Pools(*map(np.copy, pools))
-        yield simplified_by(model, case.operation, copy, simplify._reduced(copy, model, kept), is_complete=False)
-
-
-@settings(max_examples=settings.default.max_examples // 2)
-@given(cases(most=5, evidence=None))
-def test_the_presolve_may_be_interrupted_after_every_step(case):
-    whole = Oracle.of(case.model)
-    for found in steps(case.model, case):
-        check(found, case.keep, whole)
-
-
-# -- sums that are left ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("num_factors", "stays"), [(64, False), (65, True)])
@@ -73,7 +35,7 @@ def test_products_of_large_matrices_are_left_to_exact_sums(num_states, stays):
     assert (0 in cz.simplify(model, keep=(1, 2, 3)).variables) == stays
 
 
-def test_a_sum_without_a_term_is_a_contradiction():
+def test_a_sum_without_a_term_is_infeasible():
     """Two factors agree with each state of each variable, and with none of those that both are about."""
     same_half = np.arange(4)[:, None] // 2 == np.arange(4) // 2
     tables = [np.where(half[:, :, None], [0.0, 0.5], -np.inf) for half in (same_half, ~same_half)]
