@@ -25,8 +25,8 @@ WITHOUT = ("plotting", "reporting", "cli", "interop")
 NO_SIZES = {
     "display.formatting:MOST_DECIMALS": "decimals that are shown",
     "approximations.mini_buckets.clique_tables:SECONDS_PER_TABLE": "a rate",
-    "elimination.contraction:TABLE_SHARE": "a share",
-    "elimination.growth:SECONDS_PER_TABLE": "a rate",
+    "exact_inference.contraction_trees:TABLE_SHARE": "a share",
+    "exact_inference.insertion:SECONDS_PER_TABLE": "a rate",
     "map_inference.components:TABLE_SECONDS": "a rate",
     "presolve.simplify:SECONDS_PER_TABLE": "a rate",
     "errors:MOST_COMPARED": "names that an unknown one is compared with",
