@@ -1,7 +1,7 @@
-"""What exact sums cost: the one model of their time, for whoever has to choose.
+"""What exact sums cost: the one model of their time, for all who have to choose.
 
 Time goes by the table entries that the pass forwards visits (`SumTree.visits`; a contraction is expected to take as
-long as a sweep over so many, and is better known).  Measured with one thread on a machine
+long as a sweep over its visits, and is better known).  Measured with one thread on a machine
 that others used too, on binary tori of 81 and 144 variables, complete graphs, and tori of three and five labels:
 forwards an entry takes 0.5 to 4 ns, and both passes together 2 to 15 ns, mostly 2.4 to 4 times as long as the one.
 Earlier, both passes took 1.1 to 1.4 ns a byte on binary grids and 2.9 with five labels, which is about 10 ns an entry
@@ -19,7 +19,7 @@ CACHED_ENTRIES = 2.0**20
 SECONDS_PER_ENTRY, SECONDS_BEYOND = 6e-9, 10e-9
 # Of contractions, per visit: as they are planned, which is one and a half times what they took.
 SECONDS_CONTRACTED = 2e-9
-# Both passes take so many times as long as the one forwards.
+# How many times as long both passes take as the one forwards.
 WITH_MARGINALS = 3.0
 # Of a sum of whatever size, and of each variable however small its tables.
 SECONDS_PER_SUM, SECONDS_PER_VARIABLE = 1e-4, 2e-7
@@ -44,14 +44,14 @@ class Speed:
         self._rates = list(RATES)
 
     def rate(self, at_once: float, *, contracted: bool = False) -> float:
-        """Of a sum with so many entries: no less for more."""
+        """Return seconds per entry of a sum with this number of entries: no less for more."""
         cached, beyond, by_contraction = self._rates
         if contracted:
             return by_contraction
         return cached if at_once <= 2 * CACHED_ENTRIES else max(cached, beyond)
 
     def learn(self, entries: float, variables: int, took: float, *, marginals: bool, contracted: bool = False) -> None:
-        """From a sum that was done."""
+        """Take in what a sum took."""
         if entries < max(TELLING_ENTRIES, TELLING_PER_VARIABLE * variables):
             return
         which = 2 if contracted else int(entries > 2 * CACHED_ENTRIES)
@@ -74,7 +74,7 @@ def seconds(
     contracted: bool = False,
     speed: Speed = SPEED,
 ) -> float:
-    """What a sum takes that visits so many table entries forwards; or several sums, of so many entries `at_once`."""
+    """Predict what a sum takes that visits this number of table entries forwards, or several of `at_once` entries."""
     visits = entries * speed.rate(at_once or entries, contracted=contracted) + variables * SECONDS_PER_VARIABLE
     return SECONDS_PER_SUM + visits * (WITH_MARGINALS if marginals else 1.0)
 

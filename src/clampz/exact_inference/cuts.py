@@ -59,7 +59,7 @@ class Cuts:
         return next(iter(self.fix_some(1)), None)
 
     def fix_some(self, count: int, price: Floats | None = None) -> list[int]:
-        """Fix so many variables at once, those of the lowest price for what they take from each slice: (n,) what fixing
+        """Fix `count` variables at once, those of the lowest price for what they take from each slice: (n,) what fixing
         each costs, or else what it adds to the sum of all slices.  Fewer, or none, where no more are in enough of the
         tables, or these are too many to look at."""
         variables, total = self.order.variables, self.order.total

@@ -1,4 +1,4 @@
-"""Beliefs of what simplifying took out of a model, where all of it at once is too wide.
+"""Beliefs of what presolve took out of a model, where all of it at once is too wide.
 
 log Z of a Bayesian network is known as soon as its barren nodes are summed out, but the marginals of all of them at
 once need the joint beliefs of all their parents.  Each of them is P(it | what it depends on), and with these tables as
@@ -33,8 +33,8 @@ from clampz.runtime.workers import Workers
 
 # Share of the time in which rounds are planned: the rest is for the sums of those that are.
 ROUNDS_SHARE = 0.4
-# Seconds that a wanted table may add to a sum, with what it needs: so many in any case, or times what the sum takes.
-# A sum that has grown by so many times as much is left as it is.
+# Seconds that a wanted table may add to a sum, with what it needs: at least, and times what the sum takes.  A sum that
+# has grown by this many times as much is left as it is.
 LEAST_MORE, TIMES_MORE, ENOUGH = 1e-3, 1.0, 3.0
 # What it takes to find a place for one, or that it has none, about.
 SECONDS_PER_TABLE = 3e-4
@@ -102,7 +102,7 @@ class Insertion:
 
     @property
     def seconds(self) -> float:
-        """What all rounds take."""
+        """What all rounds take together."""
         return sum(each.seconds for each in self.rounds)
 
     def _states(self, v: int) -> Integers:
@@ -138,7 +138,7 @@ class Insertion:
             pending = [k for k in pending if k not in gone]
 
     def _next(self, pending: Sequence[int], budget: Budget, *, all_marginals: bool) -> InsertionRound:
-        """A round with as many of those pending as are worth it.  Overdue where the watch is over first."""
+        """Plan a round with as many of those pending as are worth it; Cancelled where the budget ends first."""
         budget.check_stop()
         base = self._base
         first, num_rest = base.scopes.num_factors, len(base.scopes.num_states)

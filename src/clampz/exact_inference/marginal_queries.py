@@ -98,7 +98,7 @@ class Block:
     Attributes
     ----------
     model
-        What simplifying leaves around them.
+        What presolve leaves around them.
     asked
         The scopes, as the variables of that have their numbers.
     entries, quick

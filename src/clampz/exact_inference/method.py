@@ -23,7 +23,7 @@ from clampz.runtime.budget import Budget, Cancelled
 from clampz.runtime.options import fits_into
 
 # What a sum in slices, of what does not fit into memory at once, may take where no time is given; it is tried where it
-# is expected to take so many times as long, as what is expected has room to spare.
+# is expected to take this many times as long, as what is expected has room to spare.
 UNASKED_SECONDS, TO_SPARE = 60.0, 2.0
 
 

@@ -38,7 +38,7 @@ HUGE_ENTRIES = 2.0**40
 WORK_IF_HUGE = 1e7
 # Orders that follow the shape of the graph are tried beside those where a sum is worth more than MIN_WORK, for so much
 # of the work that the others may take; a shape goes on being tried, from other ends of the graph, if its first order
-# has at most so many times the table entries of the best.  (Sweeps in bands of one and two levels are best on grids,
+# has at most this many times the table entries of the best.  (Sweeps in bands of one and two levels are best on grids,
 # which they sum in tables as wide as the grid where greed makes them 1.3 times as wide; on linkage and diagnosis
 # dissections were best, of parts of about a hundred variables.)
 SHAPED_SHARE, SHAPED_SLACK = 0.5, 8.0
@@ -61,14 +61,14 @@ Rule = tuple[float, float, float]
 
 
 def _swept(band: int, start: Integers, neighbour: Any, root: int, cancel_flag: Flag) -> tuple[Integers, float]:
-    """The stages of a sweep, so many levels at a time, and the work."""
+    """Return the stages of a sweep, `band` levels at a time, and the work."""
     return stages.sweep(start, neighbour, root) // band, float(stages.ROUNDS * len(neighbour))
 
 
 def _dissected(
     leaf: int, share: float, start: Integers, neighbour: Any, root: int, cancel_flag: Flag
 ) -> tuple[Integers, float]:
-    """The stages of a nested dissection, and the work."""
+    """Return the stages of a nested dissection, and the work."""
     stage, work = stages.dissection(start, neighbour, int(orders.HOPELESS), leaf, share, root, cancel_flag)
     return stage, float(work)
 
@@ -95,7 +95,7 @@ class EliminationOrder(NamedTuple):
 
 def find_order(num_states: Integers, start: Integers, neighbour: Any, budget: Budget | None = None) -> EliminationOrder:
     """The cheapest of several orders: min-fill, min-size and randomised mixtures, sweeps and nested dissections, as
-    many as the predicted time of the sums justifies, and the watch allows."""
+    many as the predicted time of the sums justifies, and the budget allows."""
     log_states = np.log2(num_states)
     # Variables of degree 2 may go first only where all have as many states: then some best order does so.
     max_degree = 2 if len(num_states) == 0 or (num_states == num_states[0]).all() else 1
@@ -127,7 +127,7 @@ class _Attempts:
         self.shaped_work = 0.0
 
     def best(self) -> EliminationOrder:
-        """The cheapest order of all attempts."""
+        """Return the cheapest order of all attempts."""
         work, shapes = 0.0, list[Shape]()
         for attempt in itertools.count():
             rules = FIRST_RULES if attempt < len(FIRST_RULES) else RANDOM_RULES
@@ -171,7 +171,7 @@ class _Attempts:
         return total, work
 
     def _shapes_that_suit(self) -> list[Shape]:
-        """Those whose first order is not far from the best."""
+        """Return the shapes whose first order is not far from the best."""
         return [
             shape
             for shape in SHAPES
@@ -229,7 +229,7 @@ def quick_order(
     seed: int = 0,
 ) -> EliminationOrder:
     """An order of all variables by min-fill: first those that are not chosen, which no edge has and nothing is counted
-    for, then those that are; incomplete where its table entries reach `limit`, or the watch was over first.  A seed
+    for, then those that are; incomplete where its table entries reach `limit`, or the budget ended first.  A seed
     other than 0 leaves something to chance."""
     variables = np.flatnonzero(chosen)
     total, largest, *places = _min_fill(edges, log_states, variables, limit, budget, seed)

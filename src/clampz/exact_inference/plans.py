@@ -37,8 +37,7 @@ PRESOLVE_SHARE, SHARE_IF_NEEDED = 0.2, 0.5
 CUT_SHORT = "there was no time to simplify it, which may make it narrower: allow more with time="
 # Entries that a sum visits, with marginals, in ten times the milliseconds that presolve takes however small a model.
 WORTHWHILE_ENTRIES = 2.0**23
-# Marginals that take longer than this many seconds, and so many times as long as log Z alone, are looked for a few at a
-# time.
+# Seconds, and times what log Z takes alone, beyond which marginals are looked for a few at a time.
 LONG_SECONDS, MUCH = 0.1, 4.0
 # Seconds beyond which a sum is taken in slices, if that is quicker.
 SLICED_SECONDS = 1.0

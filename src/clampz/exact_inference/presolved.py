@@ -44,7 +44,7 @@ class PresolvedBatch:
     def of(
         cls, batch: Batch, *, marginals: bool, memory: int | str | None = None, budget: Budget | None = None
     ) -> "PresolvedBatch":
-        """What simplifying leaves, in so many bytes: the lanes as they are where that is not enough."""
+        """Presolve what the lanes share, within `memory` bytes; the lanes stay as they are where that is too little."""
         model, start = batch.model, batch.model.unary.start
         same = (batch.unary == batch.unary[:, :1]).all(axis=1)
         stays = np.logical_or.reduceat(~same, start[:-1]) if model.num_variables else np.zeros(0, dtype=np.bool_)
@@ -72,7 +72,7 @@ class PresolvedBatch:
 
     def tables(self, found: Estimates, lane: int, memory: int | str | None = None) -> Floats:
         """Marginals of the original's edges and then of its larger factors in a lane, from those of the rest; what fell
-        apart in simplifying is summed once more, held together.  TooWideError where that does not fit."""
+        apart in presolve is summed once more, held together.  TooWideError where that does not fit."""
         simplified, again = self.simplified, found[lane]
         if simplified.scopes:
             held = holding(simplified.model, simplified.scopes)
@@ -86,7 +86,7 @@ def _beliefs(found: Estimates, lane: int) -> Floats:
 
 
 def holding(model: Model, scopes: Sequence[Scope]) -> Model:
-    """The same model with tables that say nothing over these scopes too."""
+    """Add tables that say nothing over some scopes to a model."""
     contents, have = model.contents, {tuple(edge) for edge in model.edges.tolist()}
     pairs = [scope for scope in scopes if len(scope) == 2 and scope not in have]
     num_states = contents.num_states

@@ -36,7 +36,7 @@ from clampz.runtime.options import bytes_in_words, memory_allowed
 LONG_ENOUGH = 2e-3
 # Shares of the time that exact inference may take where there are other ways to answer: to plan it, and for the sum.
 PLANNING_SHARE, EXACT_SHARE = 0.15, 0.7
-# A sum of no time at all takes so many seconds.
+# Seconds that a sum is counted as at least.
 LEAST_SECONDS = 1e-9
 UNKNOWN = -math.inf, math.inf
 PROVEN = "Nearly all tables have zeros, so it was counted, and the count is proven."
@@ -120,8 +120,7 @@ def _run_planar(plan: ExactPlan, how: PlanarPlan, options: ExactOptions, budget:
 
 
 def _with_marginals(plan: ExactPlan, found: Estimates, options: ExactOptions, budget: Budget) -> Estimates:
-    """The same lanes with marginals, as far as time and memory suffice; or all of them at once, if that is
-    quicker."""
+    """Add marginals to sums for log Z, as far as time and memory suffice; all of them at once, if that is quicker."""
     joint = plan.joint
     if joint is not None and joint.num_bytes > memory_allowed(options.memory):
         joint = joint.in_slices(options, budget.left(), budget) if plan.batch.num_lanes == 1 else None
@@ -165,7 +164,7 @@ def _in_rounds(
 def _block_by_block(
     plan: ExactPlan, joint: ExactPlan | None, lanes: list[int], options: ExactOptions, budget: Budget
 ) -> list[BlockBeliefs] | None:
-    """The same where log Z takes next to nothing: what is missing is summed anew, a few at a time."""
+    """Find marginals of lanes whose log Z takes next to nothing: what is missing is summed anew, a few at a time."""
     known, found = _known_marginals(plan, options, budget), []
     alone = sum_entries(Restriction.of_lanes(plan.summed).scopes, HOPELESS_ENTRIES, budget)
     alone = alone if math.isfinite(alone) else 0.0
@@ -193,7 +192,7 @@ def _known_marginals(plan: ExactPlan, options: ExactOptions, budget: Budget) -> 
 
 
 def _back(plan: ExactPlan, presolved: PresolvedBatch, found: Estimates, memory: int | str | None) -> Estimates:
-    """Of the original's lanes, from those of the rest."""
+    """Return results of the original's lanes from those of what presolve left."""
     batch, log_z = presolved.original, found.log_z
     possible = log_z > -np.inf
     flat = np.full(batch.unary.shape, np.nan)
@@ -244,7 +243,7 @@ class ExactCost(NamedTuple):
         return self.plan is None
 
     def fits(self, options: ExactOptions, most_seconds: float) -> bool:
-        """Whether a sum of so many bytes, by as many threads as there are, keeps to memory and time."""
+        """Whether the sum, by as many threads as there are, keeps to memory and time."""
         shared = (
             1.0
             if self.plan is None

@@ -46,7 +46,7 @@ class Mixture(NamedTuple):
         return cls(total, unary @ share, share @ tables)
 
     def join(self, other: "Mixture") -> "Mixture":
-        """Both together."""
+        """Join two mixtures."""
         stacked = np.stack([self.unary, other.unary], axis=1), np.stack([self.tables, other.tables])
         return Mixture.of(np.array([self.log_weight, other.log_weight]), *stacked)
 
@@ -97,8 +97,10 @@ class Slices:
         return lower - summing_error(num_slices, lower), upper + summing_error(num_slices, upper)
 
     def begin(self, budget: Budget | None = None) -> None:
-        """Lay out the plan that all of them share, here and now, which else whoever sums some does; Overdue where the
-        watch is over first, TooWideError where it takes more memory than was thought."""
+        """Lay out the tree that all slices share, once rather than wherever some are summed.
+
+        Cancelled where the budget ends first, TooWideError where it takes more memory than was thought.
+        """
         if self.laid_out is None and len(self.lower):
             self.laid_out = _laid_out(Batch(self.model, self.lanes(np.arange(1))), self.plan, self.marginals, budget)
 
@@ -125,7 +127,7 @@ class Slices:
         return self.model, self.lanes(some), self.plan, self.laid_out, some, self.marginals
 
     def take(self, found: SliceSums) -> None:
-        """Take what was summed."""
+        """Take in what was summed."""
         self.bound(found.slices, found.lower, found.upper)
         self.is_done[found.slices] = True
         if found.mixture is not None:
@@ -138,7 +140,7 @@ class Slices:
 
 
 def _laid_out(batch: Batch, plan: Slicing, marginals: bool, budget: Budget | None) -> SumTree:
-    """The plan that the slices of a sum share, of which this is one; raises what `lay_out_lanes` does."""
+    """Lay out the tree that the slices of a sum share, of which this is one; raises what `lay_out_lanes` does."""
     memory = int(min(plan.memory, NO_LIMIT))
     return lay_out_lanes(
         batch,
@@ -161,7 +163,7 @@ def sum_slices(
     marginals: bool,
     budget: Budget | None = None,
 ) -> SliceSums:
-    """Sum some slices, those lanes (S, B), as far as the watch allows: here, or on another machine."""
+    """Sum some slices, those lanes (S, B), as far as the budget allows: here, or on another machine."""
     batch = Batch(model, lanes)
     try:
         how = how or _laid_out(batch, plan, marginals, budget)
@@ -179,7 +181,7 @@ def sum_slices(
 
 
 def sum_lane(model: Model, unary: Floats, plan: Slicing, budget: Budget | None = None) -> tuple[float, float]:
-    """Lower and upper end of log Z of a lane (S,): apart by rounding only, unless the watch was over before all of it
+    """Lower and upper end of log Z of a lane (S,): apart by rounding only, unless the budget ended before all of it
     was summed; then the lower one has what was, and the upper one is inf."""
     slices = Slices(model, unary, plan)
     try:
@@ -194,7 +196,7 @@ def sum_lane(model: Model, unary: Floats, plan: Slicing, budget: Budget | None =
 
 
 def run_slices(slices: Slices, crew: Crew, budget: Budget) -> Iterator[tuple[float, float]]:
-    """Have a crew sum the slices, as far as the watch allows; yields the ends of log Z of the whole whenever they have
+    """Have a crew sum the slices, as far as the budget allows; yields the ends of log Z of the whole whenever they have
     changed."""
     pending: set[Job[SliceSums]] = set()
     while True:

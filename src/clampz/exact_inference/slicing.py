@@ -31,9 +31,9 @@ QUICK_SECONDS, PLANNING_SECONDS = 0.05, 0.1
 MOST_VARIABLES = 2**16
 # Seconds from which on the slices of a sum are worth a second order, where one was found for the whole.
 THOROUGH_SECONDS = 1.0
-# Slices of a sum at most, and those that are laid out at once, each in so many arrays.
+# Slices of a sum at most, and those that are laid out at once, and arrays of each.
 MOST_SLICES, MOST_AT_ONCE, LANE_ARRAYS = 2**16, 256, 3
-# A slice of a long sum takes about so many seconds if that does not make it much longer: who looks on sees it move, and
+# Seconds that a slice of a long sum takes, if that does not make it much longer: who looks on sees it move, and
 # workers end at about the same time.
 SLICE_SECONDS, NOT_MUCH = 0.25, 1.25
 
@@ -112,8 +112,8 @@ class Slicing:
         return max(1, min(int(SLICE_SECONDS / self.slice_seconds), MOST_AT_ONCE, share))
 
     def fits(self, most_seconds: float, memory: float, beside: int, num_states: int) -> bool:
-        """Whether it keeps to so many seconds and bytes, with what each worker takes beside its tables, and its lanes
-        of so many states."""
+        """Whether it keeps to time and memory, with what each worker takes beside its tables, and its lanes of
+        `num_states` states."""
         lanes = LANE_ARRAYS * 8 * num_states * self.num_at_once if self.fixed else 0
         return self.num_workers * (self.num_bytes + beside + lanes) <= memory and self.duration <= most_seconds
 
@@ -147,8 +147,8 @@ class Slicer:
         budget: Budget | None = None,
     ) -> Slicing | None:
         """The quickest way found to sum the lane with these unary potentials (S,) exactly, with or without marginals,
-        within so many seconds and bytes, by so many workers, who may be `sharing` a sum as threads; None if there is
-        none, or the watch was over first.
+        within `most_seconds` and `memory`, by some workers, who may be `sharing` a sum as threads; None if there is
+        none, or the budget ended first.
 
         `thorough` spends up to a second on finding a narrow order, which the plan then carries; `how` is a plan made
         before.
@@ -195,7 +195,7 @@ class Slicer:
         marginals: bool,
         budget: Budget | None,
     ) -> Slicing:
-        """The plan of the lane in one go; Overdue where the watch is over first."""
+        """Plan the lane in one go; Cancelled where the budget ends first."""
         entry_bytes = 16.0 if marginals else 8.0
         order = None if how is None else how.order
         if how is None and thorough:
@@ -272,7 +272,7 @@ class Slicer:
             )
 
     def _with_order(self, unary: Floats, plan: Slicing, budget: Budget | None) -> Slicing:
-        """The same with a better order for its slices, if one is found."""
+        """Look for a better order for the slices of a plan."""
         one = unary > -np.inf
         for i in plan.fixed:
             own = one[self.model.unary.start[i] : self.model.unary.start[i + 1]]
@@ -282,7 +282,7 @@ class Slicer:
 
     def _quick_order(self, left: Integers, limit: float, budget: Budget | None) -> EliminationOrder:
         """Of the elimination of the variables with a choice of states, after the others; incomplete from `limit` on, or
-        where the watch was over first."""
+        where the budget ended first."""
         return quick_order(self.edges[(left[self.edges] > 1).all(axis=1)], np.log2(left), left > 1, limit, budget)
 
 

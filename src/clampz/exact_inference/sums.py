@@ -27,7 +27,7 @@ from clampz.runtime.options import SMALL_BYTES, memory_allowed
 
 # log2 of the entries up to which a table that fits no machine is counted: more digits help nobody, and fit no float.
 MOST_COUNTED = 100
-# A limit of tables that is so many times the largest one along an order leaves the search for trees alone.
+# A limit of tables this many times the largest one along an order leaves the search for trees alone.
 AMPLE = 64.0
 
 

@@ -19,8 +19,8 @@ TIGHTER = (1 / 2, 1 / 4, 1 / 16, 1 / 64)
 def best_tree(
     tree: trees.Tree, log_states: Floats, limit: float, budget: Budget | None, num_sums: int = 1
 ) -> tuple[trees.Tree, float]:
-    """The best tree found in the time for it, if so many sums are taken by it, and the seconds that each is expected to
-    take.
+    """Return the best tree found in the time that `num_sums` sums by it are worth, and the seconds that each of
+    them is expected to take.
 
     Where nothing gets better any more, large tables are made dear for a while, which leads to other trees: from the
     best one, and from the first.  On pedigrees these took a sixth of the time.
@@ -63,7 +63,7 @@ class _Search:
         self.share = TREE_SHARE * num_sums
 
     def over(self, seconds: float) -> bool:
-        """Whether no more time is to be spent on a sum of so many seconds."""
+        """Whether no more time is to be spent on a sum that takes this long."""
         stopped = self.budget is not None and self.budget.must_stop()
         return stopped or self.looked * SECONDS_PER_LOOK > self.share * seconds
 

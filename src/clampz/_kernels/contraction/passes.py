@@ -23,7 +23,7 @@ UNDERFLOW, MOST_LOST, CLEARLY, LEAST = 1e-300, 1e-30, 1e16, 1e-140
 
 
 class Arena(NamedTuple):
-    """Working memory of one thread: as in `contraction_steps`."""
+    """Working memory of one thread: as in `steps`."""
 
     tables: Any
     scale: Any
