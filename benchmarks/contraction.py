@@ -20,8 +20,10 @@ from typing import Any
 import numpy as np
 
 import clampz as cz
-from clampz.elimination.exact import ExactOptions, run_exact
-from clampz.elimination.plans import ExactPlan, Restriction, Scopes
+from clampz.exact_inference.lanes import ExactOptions, run_exact
+from clampz.exact_inference.scopes import Restriction, Scopes
+from clampz.exact_inference.sums import lay_out_lanes
+from clampz.exact_inference.trees import SumTree
 from clampz.model.batch import Batch
 from timing import Claim, alone, in_fresh_process, interleaved, peer, print_table, read_with_evidence, uai_files, worst
 
@@ -73,7 +75,7 @@ def measure(model: str, repeats: int, search: float) -> dict[str, float]:
     """Seconds to plan and to sum, and bytes of the tables, on either side."""
     made = MODELS[model]() if model in MODELS else read_with_evidence(Path(model))
     batch, network, cotengra = Batch.of(made), Network.of(made), peer("cotengra")
-    plans = {marginals: ExactPlan.of(batch, marginals=marginals) for marginals in (False, True)}
+    plans = {marginals: lay_out_lanes(batch, marginals=marginals) for marginals in (False, True)}
     runs = {
         ("both" if marginals else "ours"): partial(
             run_exact, batch, ExactOptions(marginals=marginals, threads=1), None, plan
@@ -96,7 +98,7 @@ def measure(model: str, repeats: int, search: float) -> dict[str, float]:
     log_z = float(runs["ours"]().log_z[0])
     for name in trees:
         assert abs(runs[name]() - log_z) < 1e-6 * (1 + abs(log_z)), f"{model}: {runs[name]()} and {log_z}"
-    plan = interleaved({"plan": partial(ExactPlan.of, batch, marginals=False)}, 1)["plan"]
+    plan = interleaved({"plan": partial(SumTree.of, batch, marginals=False)}, 1)["plan"]
     seconds = interleaved(runs, repeats)
     nothing = float("nan")
     return {

@@ -18,9 +18,9 @@ from clampz.bounding.strategies import cutset
 from clampz.bounding.strategies.cutset import CutsetSums
 from clampz.bounding.strategies.diving import Diving
 from clampz.bounding.strategies.proposal_source import ProposalSource
-from clampz.elimination import plans
+from clampz.exact_inference import plans as sum_plans
+from clampz.exact_inference import sums
 from clampz.runtime.budget import UNLIMITED
-from clampz.summing import plans as sum_plans
 from soundness_models import Drawn
 from soundness_truth import Truth, difference
 
@@ -335,7 +335,7 @@ def contracted(drawn: Drawn, model: cz.Model, rng: Numbers) -> Iterator[Claimed]
     """Sums in pairs, however short, with presolve before them or not, and in slices."""
     simply = rng.random() < 0.5
     with ExitStack() as stack:
-        stack.enter_context(patch.object(plans, "CONTRACTED_ENTRIES", 0.0))
+        stack.enter_context(patch.object(sums, "CONTRACTED_ENTRIES", 0.0))
         if simply:
             stack.enter_context(patch.object(sum_plans, "_is_quick", lambda *asked: False))
         yield from one_exact(drawn, model, rng)

@@ -39,7 +39,7 @@ def test_no_module_of_the_root_has_the_name_of_a_public_function():
     public = FUNCTIONS.keys()
     modules = {path.stem for path in ROOT.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
     assert {"clamp", "exact", "bound", "solve", "read"} <= public
-    assert {"model", "elimination", "solving"} <= modules
+    assert {"model", "exact_inference", "solving"} <= modules
     assert not public & modules
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import clampz as cz
 from clampz.bounding.tree.frontier import bytes_needed
-from clampz.elimination.plans import Scopes, least_bytes
+from clampz.exact_inference.scopes import Scopes, least_bytes
 from clampz.model.pairwise_equivalent import Equivalent
 
 # Beyond the memory given: what NumPy's own temporaries, threads and results take.

@@ -23,6 +23,7 @@ from clampz.clamping.branches import branches
 from clampz.clamping.clamp import clamp
 from clampz.clamping.memo import Memo
 from clampz.clamping.selectors import scores, selectors
+from clampz.exact_inference.method import exact
 from clampz.interop import (
     from_dimod,
     from_networkx,
@@ -46,7 +47,6 @@ from clampz.queries.log_ratio import log_ratio
 from clampz.queries.probability import probability
 from clampz.sampling.sample import sample, sample_blocks
 from clampz.solving.solve import solve
-from clampz.summing.exact import exact
 from clampz.temperature_sweep.sweep import sweep
 
 __all__ = [  # noqa: RUF022 (grouped)

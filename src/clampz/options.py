@@ -10,7 +10,7 @@ from clampz.approximations.mean_field_options import MeanFieldOptions
 from clampz.approximations.mini_buckets.method import MiniBucketsOptions
 from clampz.approximations.trw import TRWOptions
 from clampz.bounding.options import BoundOptions
-from clampz.elimination.exact import ExactOptions
+from clampz.exact_inference.lanes import ExactOptions
 from clampz.runtime.options import Options
 
 __all__ = [

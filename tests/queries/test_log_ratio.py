@@ -7,6 +7,7 @@ import pytest
 from enumerated import brute_force, log_sum, random_model
 
 import clampz as cz
+from clampz.exact_inference import running
 from clampz.queries import ratio_terms
 
 EXACT = 1e-10
@@ -37,10 +38,9 @@ def test_the_difference_is_inside(seed, monkeypatch):
 
 
 def test_lanes_of_one_model_have_one_plan(monkeypatch):
-    made = []
-    of = ratio_terms.SumPlan.of
+    made, plan = [], running.plan_exact
     monkeypatch.setattr(
-        ratio_terms.SumPlan, "of", lambda batch, *args, **more: made.append(batch) or of(batch, *args, **more)
+        running, "plan_exact", lambda batch, *args, **more: made.append(batch) or plan(batch, *args, **more)
     )
     model = cz.generators.grid(3, 3, rng=0)
     cz.log_ratio(model, model.condition({4: [0.5, 1.0]}))

@@ -10,7 +10,11 @@ import pytest
 
 import clampz as cz
 from clampz import generators
-from clampz.elimination.exact import ExactOptions, not_reached, run_exact
+from clampz.exact_inference import marginal_queries
+from clampz.exact_inference import method as engines
+from clampz.exact_inference.lanes import ExactOptions, not_reached, run_exact
+from clampz.exact_inference.plans import ExactPlan
+from clampz.exact_inference.running import ExactCost, exact_cost
 from clampz.model.batch import Batch
 from clampz.model.conditioning import without_known
 from clampz.model_counting.count import Counted
@@ -20,10 +24,6 @@ from clampz.solving import bracket, clamps, estimates
 from clampz.solving.run import Run
 from clampz.solving.solve import solve
 from clampz.solving.solve import solve as call
-from clampz.summing import blocks
-from clampz.summing import exact as engines
-from clampz.summing.costs import ExactCost, exact_cost
-from clampz.summing.plans import SumPlan
 
 EXACT = 1e-9
 # Seconds for the runs here that are not exact, and memory that rules exact inference out.
@@ -202,11 +202,11 @@ def test_marginals_by_draws_follow_rng(monkeypatch):
 
 
 def test_exact_inference_that_does_not_end_in_its_share_of_the_time_leaves_a_bracket(monkeypatch):
-    def stopped(plan: SumPlan, options: Any, *args: Any) -> cz.results.Estimates:
+    def stopped(plan: ExactPlan, options: Any, *args: Any) -> cz.results.Estimates:
         found = run_exact(plan.batch, options)
         return replace(found, bound=None, converged=np.array([False]), stopped_by=["time"])
 
-    monkeypatch.setattr(SumPlan, "run", stopped)
+    monkeypatch.setattr("clampz.exact_inference.running.run_plan", stopped)
     found = solve(MODELS["dense and strong"], time=SHORT)
     assert found.reason.startswith("Exact inference took longer than expected, so ")
     assert found.bracket is not None
@@ -432,7 +432,7 @@ def test_evidence_is_worked_in_without_rounding_twice():
 
 
 def test_what_does_not_fit_in_memory_at_once_is_solved_in_slices(monkeypatch):
-    monkeypatch.setattr("clampz.elimination.cost.CACHED_ENTRIES", 2.0**12)
+    monkeypatch.setattr("clampz.exact_inference.cost.CACHED_ENTRIES", 2.0**12)
     model = generators.grid(8, 8, weights=(-2, 2), rng=0)
     whole = cz.exact(model)
     needed = exact_cost(model).num_bytes
@@ -468,7 +468,7 @@ def test_marginals_are_exact_where_only_all_of_them_together_are_too_wide():
 
 def test_log_z_stays_exact_without_time_for_all_exact_marginals(monkeypatch):
     model = wide_network()
-    monkeypatch.setattr(blocks.Block, "fill", lambda *args: None)
+    monkeypatch.setattr(marginal_queries.Block, "fill", lambda *args: None)
     found = solve(model, time=60, memory="500MB")
     assert (found.bound, found.method, found.marginals_by) == ("exact", "bethe", "bethe")
     assert found.log_z == pytest.approx(0.0, abs=EXACT) and found.lower <= 0.0 <= found.upper

@@ -99,7 +99,7 @@ def exact_sums() -> list[float]:
 def contracted_sums() -> list[float]:
     """Contracted wherever they are long enough to be."""
     with pytest.MonkeyPatch.context() as patch:
-        set_everywhere(patch, "elimination.plans:SECONDS_PER_VISIT", math.inf)
+        set_everywhere(patch, "exact_inference.contraction_trees:SECONDS_PER_VISIT", math.inf)
         return exact_sums()
 
 
@@ -271,8 +271,8 @@ def of_runs(size: float) -> None:
     model = cz.Model.from_factors([int(size), 3, 2], [((0, 1), first), ((1, 2, 0), second)])
     joint = first[:, :, None] + second.transpose(2, 0, 1)
     with pytest.MonkeyPatch.context() as patch:
-        set_everywhere(patch, "elimination.orders:CONTRACTED_ENTRIES", 0.0)
-        set_everywhere(patch, "elimination.plans:SECONDS_PER_VISIT", math.inf)
+        set_everywhere(patch, "exact_inference.orders:CONTRACTED_ENTRIES", 0.0)
+        set_everywhere(patch, "exact_inference.contraction_trees:SECONDS_PER_VISIT", math.inf)
         found = cz.exact(model)
     assert found.log_z == pytest.approx(np.logaddexp.reduce(joint, axis=None), rel=1e-12)
     for i, others in enumerate(((1, 2), (0, 2), (0, 1))):

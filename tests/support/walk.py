@@ -17,7 +17,9 @@ from clampz.approximations.mini_buckets.clique_tables import Tables
 from clampz.approximations.mini_buckets.descent import BoundState, optimise
 from clampz.approximations.mini_buckets.proposals import Proposal
 from clampz.approximations.mini_buckets.structure import Structure
-from clampz.elimination.plans import ExactPlan
+from clampz.exact_inference.insertion import Insertion
+from clampz.exact_inference.presolved import PresolvedBatch
+from clampz.exact_inference.sums import lay_out_lanes
 from clampz.map_inference.components import Component, Limits
 from clampz.map_inference.heuristics import heuristic
 from clampz.model_counting import circuits
@@ -26,8 +28,6 @@ from clampz.planar.sums import planar_sum
 from clampz.presolve.simplified import postsolve
 from clampz.presolve.simplify import simplify
 from clampz.runtime.budget import UNLIMITED, Budget
-from clampz.summing.lanes import SimplerLanes
-from clampz.summing.returning import Returning
 
 MODULES = {
     info.name: importlib.import_module(f"{_kernels.__name__}.{info.name}")
@@ -201,13 +201,13 @@ def walk_simplifications(name: str, model: cz.Model) -> None:
         found = simplify(model, operation=operation)
         if not found.infeasibility:
             found.states(np.zeros((2, found.model.num_variables), dtype=np.int64), rng=0)
-    simpler = SimplerLanes.of(cz.Batch.of(model), marginals=False)
+    simpler = PresolvedBatch.of(cz.Batch.of(model), marginals=False)
     if log_z > -np.inf and not simpler.simplified.is_trivial:
         asked = [(v,) for v in postsolve(simpler.simplified).lost.tolist()] + [
             tuple(range(min(2, model.num_variables)))
         ]
-        returning = Returning(simpler, ExactPlan.of(simpler.batch, marginals=False), asked, None, Budget())
-        for scope, table in zip(asked, returning.run(0, 1, Budget())[1], strict=True):
+        inserted = Insertion(simpler, lay_out_lanes(simpler.batch, marginals=False), asked, None, Budget())
+        for scope, table in zip(asked, inserted.run(0, 1, Budget())[1], strict=True):
             assert np.allclose(table, cz.exact(model).joint(scope), atol=EXACT), (name, scope)
 
 

@@ -7,10 +7,10 @@ from clampz.approximations.mean_field import mean_field
 from clampz.approximations.mean_field_options import MeanFieldKeywords
 from clampz.approximations.mini_buckets.method import MiniBucketsKeywords, mini_buckets
 from clampz.approximations.trw import TRWKeywords, trw
-from clampz.elimination.exact import ExactKeywords
 from clampz.errors import unknown_name
+from clampz.exact_inference.lanes import ExactKeywords
+from clampz.exact_inference.method import exact
 from clampz.method import Method
-from clampz.summing.exact import exact
 
 METHODS: dict[str, Method[Any]] = {method.name: method for method in (exact, mean_field, bethe, trw, mini_buckets)}
 # What people also call them.

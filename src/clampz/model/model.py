@@ -30,6 +30,7 @@ from clampz.model.data import ModelData, fold, in_edge_order, scaled, smaller_fi
 from clampz.model.evidence import Evidence
 from clampz.model.factors import Factor, FactorTables
 from clampz.model.html import model_card
+from clampz.model.problem import Problem
 from clampz.model.tables import PairTables, UnaryTables, offsets, read_only
 from clampz.model.temperatures import Sizes, as_betas
 from clampz.model.topology import Topology
@@ -291,6 +292,11 @@ class Model(Variables, HasHtml):
     @cached_property
     def _hash(self) -> int:
         return hash((self.num_variables, self.edges.tobytes(), self.constant))
+
+    @cached_property
+    def problem(self) -> Problem:
+        """Return what was found about this model so far: its presolved forms, planarity, order and tree."""
+        return Problem()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Model.from_contents, (self.contents,)  # (a copy stays closed to writing)

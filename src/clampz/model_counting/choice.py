@@ -20,7 +20,7 @@ MOST_TABLES = 100_000
 
 
 def worth_counting(model: Model, seconds: float, *, first: bool = False) -> bool:
-    """Whether to count a model that it would take so many seconds to sum (inf: more memory than there is); before
+    """Whether to count a model that it would take `seconds` to sum (inf: more memory than there is); before
     anything else is tried, if `first`.
 
     >>> implies = [[0.0, 0.0], [-np.inf, 0.0]]

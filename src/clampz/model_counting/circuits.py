@@ -92,7 +92,7 @@ class Circuit:
 
 def compiled(clauses: Clauses, budget: Budget, memory: int) -> Circuit:
     """The circuit of some clauses, its completeness proven if there is time for that; raises Failed where none is to
-    be had, Overdue where the watch is over before."""
+    be had, Cancelled where the budget ends before."""
     budget.check_stop()
     with _dsharp(clauses, memory) as program:
         if not wait_for([program], budget):

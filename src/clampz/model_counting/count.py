@@ -29,7 +29,7 @@ OUT_OF_TIME = "time was up before the count was done"
 OUT_OF_MEMORY = "there was not enough memory"
 # Seconds before the counter begins: what the compiler can do at all it has mostly done by then, in less work.
 HEAD_START = 1.0
-# Once there is a count, a proof has so many times as long as that took, and so many seconds: nobody waits for ever
+# Once there is a count, a proof has this many times as long as that took, and these seconds: nobody waits for ever
 # where time is not limited.
 PATIENCE, LEAST_PATIENCE = 1.0, 1.0
 # How far above 1 the share of a state may be, both counts being rounded.
@@ -74,8 +74,8 @@ def is_available() -> bool:
 def count(
     model: Model, *, budget: Budget | None = None, memory: int | str | None = None, marginals: bool = False
 ) -> Counted:
-    """log Z of a model by counting, in processes of their own that are ended with the watch.  Whatever happens to them,
-    there is a result.
+    """Count log Z of a model, in processes of their own that end with the budget; whatever happens to them, there is a
+    result.
 
     >>> implies = [[0.0, 0.0], [-math.inf, 0.0]]
     >>> found = count(Model([[0.0, 0.0], [0.0, 0.0]], {(0, 1): implies}))

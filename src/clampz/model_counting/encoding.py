@@ -25,7 +25,7 @@ from clampz.model_counting.covers import Cube, cover
 from clampz.numerics import EPS, LARGEST_LOG, Floats, Integers
 from clampz.runtime.budget import Budget
 
-# Up to so many states any two of a variable exclude each other by a clause; beyond, a ladder of booleans does it with a
+# States up to which any two of a variable exclude each other by a clause; beyond, a ladder of booleans does it with a
 # number of clauses that is linear in the states.
 MOST_IN_PAIRS = 6
 # Literals in all clauses; a counter does not come to an end on more.  (Four bytes each here, some twenty there.)
@@ -81,7 +81,7 @@ class Clauses:
 
 
 def encode(model: Model, budget: Budget | None = None) -> Clauses:
-    """The clauses of a model; raises TooMuch where they would be too many, and Overdue when the watch is over."""
+    """The clauses of a model; raises TooMuch where they would be too many, and Cancelled when the budget ends."""
     return _Encoder(model, budget).encode()
 
 

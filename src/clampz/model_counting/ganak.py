@@ -29,7 +29,7 @@ def is_there() -> bool:
 
 
 def log_count(clauses: Clauses, budget: Budget, memory: int) -> float:
-    """The log of the count; raises Failed where there is none, Overdue where the watch is over before."""
+    """The log of the count; raises Failed where there is none, Cancelled where the budget ends before."""
     if not is_there():
         raise Failed("Ganak is not installed")
     window = Window(clauses)

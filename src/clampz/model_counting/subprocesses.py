@@ -116,7 +116,7 @@ class Program:
 
 
 def wait_for(programs: Sequence[Program], budget: Budget) -> list[Program]:
-    """Those that are done, as soon as there are any; none where the watch is over before."""
+    """Those that are done, as soon as there are any; none where the budget ends before."""
     while not budget.must_stop():
         if done := [program for program in programs if program.done()]:
             return done

@@ -167,7 +167,7 @@ class PlanarPlan:
 
 
 def on(budget: Budget | None, expected: float, work: Callable[..., T], *args: object) -> T:
-    """`run_cancellable`; Overdue where it was stopped."""
+    """`run_cancellable`; Cancelled where it was stopped."""
     found = run_cancellable(budget, expected, work, *args)
     if budget is not None and expected >= LOOK and budget.must_stop():
         raise Cancelled

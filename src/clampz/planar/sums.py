@@ -50,7 +50,7 @@ def planar_sum(
     model: Model, *, marginals: bool = False, budget: Budget | None = None, memory: int | str | None = None
 ) -> PlanarSum | None:
     """log Z of a binary model on a planar graph, without singleton potentials or with all of them on one face; None for
-    other models (`PlanarPlan.of` and `sum_by_plan` say why).  Overdue where it is stopped.
+    other models (`PlanarPlan.of` and `sum_by_plan` say why).  Cancelled where it is stopped.
 
     >>> found = planar_sum(Model.from_binary([0.0] * 3, [4.0] * 3, [(0, 1), (0, 2), (1, 2)]))
     >>> found is not None and found.error < 1e-12 and round(found.log_z, 9)

@@ -12,6 +12,7 @@ from clampz._kernels.presolve.tables import NEARLY
 from clampz._kernels.presolve.worklist import FULL, apply_rules
 from clampz.model import Evidence, Model
 from clampz.model.conditioning import given
+from clampz.model.problem import KEPT_BYTES
 from clampz.model.variables import Variable
 from clampz.presolve.pools import build_pools, grow_pools, num_bytes, remaining_variables
 from clampz.presolve.reduced import ReducedModel, reduced_model
@@ -116,6 +117,21 @@ def simplify(
         return unchanged(model, operation, is_complete=not interrupted)
     is_complete = not within.must_stop()
     return simplified_by(model, operation, pools, _reduced(pools, model, kept), is_complete=is_complete)
+
+
+def simplify_once(
+    model: Model, *, marginals: bool, pairwise: bool = False, memory: int | str | None, budget: Budget | None
+) -> Simplified:
+    """Simplify a model with nothing kept, once: a later call gets what the first one found, if it came to its end."""
+    size = num_bytes(model)
+
+    def keeps(found: Simplified) -> bool:
+        return found.is_complete and size <= KEPT_BYTES and fits_into(memory, size)
+
+    def find() -> Simplified:
+        return simplify(model, marginals=marginals, pairwise=pairwise, memory=memory, budget=budget)
+
+    return model.problem.once(("presolved", marginals, pairwise), find, keeps)
 
 
 def _promising(model: Model) -> bool:

@@ -18,22 +18,21 @@ from clampz.bounding.marginals.bound_marginals import bound_lanes
 from clampz.bounding.options import BoundOptions
 from clampz.bounding.tree.branch_and_bound import BranchAndBound
 from clampz.bounding.tree.frontier import check_room
-from clampz.elimination.exact import ExactOptions
-from clampz.errors import TooWideError
+from clampz.exact_inference.lanes import ExactOptions
+from clampz.exact_inference.running import PLANNING_SHARE, exact_if_it_fits
 from clampz.model import Model
 from clampz.model.batch import Batch
 from clampz.model.conditioning import states_left
 from clampz.model.tables import take_lanes
 from clampz.numerics import EPS, Floats, Integers
-from clampz.runtime.budget import Budget, Cancelled
+from clampz.runtime.budget import Budget
 from clampz.runtime.progress import ProgressText, says_stop
 from clampz.runtime.workers import Crew
-from clampz.summing.plans import SumPlan
 
 T = TypeVar("T", bound=ProgressText)
 AskedStop = Literal["gap", "exact", "time", "memory", "interrupt", "callback", "left"]
-# Shares of the time: to look for a plan of exact sums, for these sums, and for bounds on both as lanes.
-PLANNING_SHARE, EXACT_SHARE, LANES_SHARE = 0.15, 0.7, 0.2
+# The share of the time for bounds on both as lanes.
+LANES_SHARE = 0.2
 # Seconds that it takes per table entry of both to lay them out for a plan, about.
 SECONDS_PER_ENTRY = 3e-7
 # Seconds that the beginning of a search takes per table entry, about, before it looks at the clock.
@@ -179,16 +178,9 @@ def _sum_both(sides: tuple[RatioTerm, RatioTerm], options: BoundOptions, budget:
     memory = options.num_bytes // 2
     chosen = ExactOptions(memory=memory, marginals=False, threads=options.threads)
     found: list[tuple[float, float]] = []
-    for batch in batches:
-        try:
-            planning = budget.share(PLANNING_SHARE)
-            plan = SumPlan.of(batch, memory, marginals=False, room=memory, budget=planning)
-            if plan.seconds * len(batches) > budget.left(EXACT_SHARE):
-                return False
-            sums = plan.run(chosen, budget.share(EXACT_SHARE))
-        except (Cancelled, TooWideError):
-            return False
-        if sums.bound != "exact" or not np.asarray(sums.converged).all():
+    for number, batch in enumerate(batches):
+        sums, _ = exact_if_it_fits(batch, chosen, budget.share(1 / (len(batches) - number)))
+        if sums is None or sums.bound != "exact" or not np.asarray(sums.converged).all():
             return False
         found += zip(sums.lower.tolist(), sums.upper.tolist(), strict=True)
     for side, ends in zip(left, found, strict=True):

@@ -12,8 +12,8 @@ import numpy as np
 
 from clampz._kernels.sampling.forest_gibbs import ForestFunctions, draw_forest
 from clampz.approximations.mini_buckets.proposals import Draws, States
-from clampz.elimination.plans import Scopes
 from clampz.errors import ModelError
+from clampz.exact_inference.scopes import Scopes
 from clampz.model import Model
 from clampz.model.factors import FactorTables
 from clampz.runtime.budget import Budget, run_cancellable

@@ -21,8 +21,10 @@ from clampz.approximations.mini_buckets.descent import (
 )
 from clampz.approximations.mini_buckets.proposals import Draws, Proposal, States
 from clampz.approximations.mini_buckets.structure import ENDLESS, Structure, building_seconds, limit_of_entries
-from clampz.elimination.plans import Scopes
 from clampz.errors import TooWideError
+from clampz.exact_inference.running import EXACT_SHARE, PLANNING_SHARE
+from clampz.exact_inference.scopes import Restriction, Scopes
+from clampz.exact_inference.sums import order_of
 from clampz.model import Model
 from clampz.presolve.simplified import Simplified
 from clampz.runtime.budget import Budget, Cancelled
@@ -31,8 +33,8 @@ from clampz.runtime.workers import Workers
 
 # Seconds that a bound is worth where no time is given.
 EFFORT = 5.0
-# Shares of the time: of the bound, of an exact proposal, and of the search for its order.
-BOUND_SHARE, EXACT_SHARE, ORDER_SHARE = 0.3, 0.5, 0.1
+# The share of the time for the bound.
+BOUND_SHARE = 0.3
 # Structures that are begun, evaluations of each, and of the best one at the most.
 NUM_STRUCTURES, FIRST_EVALUATIONS, MOST_EVALUATIONS = 4, 15, 100
 # Passes over its tables that an exact proposal takes, laid out and all; bytes of a table entry, in all copies.
@@ -137,7 +139,8 @@ def propose(
 def _exact_structure(model: Model, allowed: int, seconds: float, budget: Budget, *, must_be: bool) -> Structure | None:
     """Return a structure that splits no bucket, by the best order found; None where memory or time are short."""
     try:
-        order = Scopes.of(model).order(budget if must_be else budget.share(ORDER_SHARE))
+        whole = Restriction.none(Scopes.of(model))
+        order = order_of(whole, model.problem, budget if must_be else budget.share(PLANNING_SHARE))
     except Cancelled:
         budget.check_stop()
         return None

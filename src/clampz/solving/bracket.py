@@ -12,8 +12,9 @@ from clampz.bounding.bound import bound
 from clampz.bounding.bracket import ROUNDING, Bracket
 from clampz.bounding.tree.frontier import bytes_needed, check_room
 from clampz.display.formatting import counted
-from clampz.elimination.cost import WITH_MARGINALS
 from clampz.errors import OptionError
+from clampz.exact_inference.cost import WITH_MARGINALS
+from clampz.exact_inference.running import PLANNING_SHARE, ExactCost, exact_cost
 from clampz.model import Model
 from clampz.model.lane_memory import is_small
 from clampz.model.results import Estimate
@@ -33,8 +34,6 @@ from clampz.solving.estimates import (
 from clampz.solving.exact import exactly, has_all
 from clampz.solving.run import Run
 from clampz.solving.solution import Found, Solution
-from clampz.summing.costs import ExactCost, exact_cost
-from clampz.summing.within import PLANNING_SHARE
 
 # Shares of the time left for Bethe without clamps, for the bracket, and for TRW where that is needed; Bethe with clamps
 # has the rest.

@@ -12,7 +12,7 @@ from clampz.clamping.branches import Clamped
 from clampz.display.formatting import DIGITS, KINDS, Bound, counted, name_of, proven, round_outward, title, with_error
 from clampz.display.html_repr import HasHtml, HtmlCard
 from clampz.display.plot_hooks import Drawable, Reportable
-from clampz.elimination.exact import ExactOptions
+from clampz.exact_inference.lanes import ExactOptions
 from clampz.model import Model
 from clampz.model.factors import FactorTables
 from clampz.model.html import marginal_rows

@@ -10,6 +10,8 @@ from clampz.bounding.bracket import Bracket
 from clampz.clamping.clamp import META_SELECTORS, clamp
 from clampz.clamping.selectors import selectors
 from clampz.errors import EvidenceError
+from clampz.exact_inference.method import exact
+from clampz.exact_inference.running import EXACT_SHARE, PLANNING_SHARE, PROVEN, exact_cost
 from clampz.model import Evidence, Model
 from clampz.model.conditioning import given
 from clampz.model.evidence import as_sets, several_sets
@@ -34,13 +36,6 @@ from clampz.solving.estimates import named, with_other_marginals
 from clampz.solving.exact import exactly, has_all
 from clampz.solving.run import BRACKET_TIME, DEFAULT_TIME, EXACT_TIME, Run
 from clampz.solving.solution import Found, Solution
-from clampz.summing.costs import exact_cost
-from clampz.summing.exact import exact
-from clampz.summing.within import PLANNING_SHARE
-
-# The share that exact inference may take of the time that planning leaves: the rest is for bounds, should it not end in
-# that; and that of a count of what is nearly all constraints, before anything else.
-EXACT_SHARE, COUNTING_SHARE = 0.75, 0.75
 
 
 @overload
@@ -198,9 +193,9 @@ def _by_what_suits(model: Model, run: Run, time: float | None, k: int | None, se
     count = None
     if worth_counting(model, cost.seconds, first=True) and is_available():
         own = {"engine": "counting", "memory": run.memory, "marginals": run.marginals}
-        count = run.limited(rest).by(exact, model, COUNTING_SHARE, **own)
+        count = run.limited(rest).by(exact, model, EXACT_SHARE, **own)
         if count.bound == "exact":
-            solution = run.solution(count, "Nearly all tables have zeros, so it was counted, and the count is proven.")
+            solution = run.solution(count, PROVEN)
             return solution if has_all(count, run) else with_other_marginals(solution, run.limited(rest))
     most = EXACT_TIME if time is None else run.budget.left(EXACT_SHARE)
     found, why = exactly(cost, run, cost.seconds, most)

@@ -17,6 +17,8 @@ from clampz.approximations.trw import trw
 from clampz.bounding.bound import bound
 from clampz.bounding.bracket import NEAR, Bracket
 from clampz.errors import TooWideError
+from clampz.exact_inference.method import exact
+from clampz.exact_inference.running import EXACT_SHARE, PLANNING_SHARE, ExactCost, exact_cost
 from clampz.method import Method
 from clampz.model import Evidence, Model
 from clampz.model.batch import Batch
@@ -28,14 +30,10 @@ from clampz.runtime.budget import GRACE, Budget, Progress
 from clampz.runtime.options import Options, bytes_in_words, knows_its_options, memory_allowed
 from clampz.runtime.progress import Listener, as_callback, says_stop
 from clampz.runtime.seeds import Seed, as_seed
-from clampz.summing.costs import ExactCost, exact_cost
-from clampz.summing.exact import exact
 from clampz.temperature_sweep.result import Sweep
 
 # Seconds where the caller sets no limit: for what is not exact, and for what is.
 DEFAULT_TIME, EXACT_TIME = 30.0, 60.0
-# Shares of the time: of seeing what exact sums need, and of what is then left that they may be expected to take.
-PLANNING_SHARE, EXACT_SHARE = 0.1, 0.75
 # The share of the time that is left for all that is left: what overruns its own is taken from the others, but not all
 # from the last.
 EVEN_SHARE = 0.95

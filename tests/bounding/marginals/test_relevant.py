@@ -7,9 +7,9 @@ from simplifiable import Enumerated, gates, random_model
 import clampz as cz
 from clampz.bounding.marginals import relevant
 from clampz.bounding.marginals.relevant import Known, RelevantModel, known_exactly
+from clampz.exact_inference import plans
 from clampz.model_counting.count import is_available
 from clampz.runtime.budget import Budget
-from clampz.summing import plans
 
 
 @pytest.mark.parametrize("seed", range(60))

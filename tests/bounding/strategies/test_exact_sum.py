@@ -10,19 +10,20 @@ from clampz.bounding.options import BoundOptions
 from clampz.bounding.strategies import exact_sum
 from clampz.bounding.strategies.exact_sum import WholeWork
 from clampz.bounding.tree import branch_and_bound
-from clampz.elimination import cost, slice_plans, slices
-from clampz.elimination.slice_plans import SlicedPlan
+from clampz.exact_inference import cost, slices, slicing
+from clampz.exact_inference.plans import ExactPlan
+from clampz.exact_inference.slicing import Slicing
+from clampz.model.batch import Batch
 from clampz.runtime.budget import Budget
 from clampz.runtime.workers import Crew, finished
-from clampz.summing.whole import WholeSum
 
 
 @pytest.fixture
 def in_slices(monkeypatch):
     """Small sums are cut into slices as long ones are; the list has how many were summed at a time."""
     monkeypatch.setattr(cost, "CACHED_ENTRIES", 2.0**6)
-    monkeypatch.setattr(slice_plans, "QUICK_SECONDS", 0.0)
-    monkeypatch.setattr(slice_plans, "SLICE_SECONDS", 1.5 * cost.SECONDS_PER_SUM)
+    monkeypatch.setattr(slicing, "QUICK_SECONDS", 0.0)
+    monkeypatch.setattr(slicing, "SLICE_SECONDS", 1.5 * cost.SECONDS_PER_SUM)
     monkeypatch.setattr(branch_and_bound, "FINISH_SECONDS", 0.0)
     summed = []
 
@@ -62,7 +63,7 @@ def test_without_exact_sums_there_are_no_slices(in_slices, monkeypatch):
     monkeypatch.setattr(exact_sum, "Slices", lambda *args: pytest.fail("a sum was begun"))
     for name in ("quick_sum", "begin_plan", "begin_count", "simplify"):
         monkeypatch.setattr(branch_and_bound, name, lambda *args, **options: pytest.fail("the whole was looked at"))
-    monkeypatch.setattr(slice_plans.Slicer, "plan", lambda *args, **options: pytest.fail("a sum was planned"))
+    monkeypatch.setattr(slicing.Slicer, "plan", lambda *args, **options: pytest.fail("a sum was planned"))
     model = cz.generators.grid(4, 4, weights=(-3, 3), rng=0)
     found = cz.bound(model, exact=False, gap=0.5, leaves=4, time=10.0)
     assert not in_slices and found.lower < found.upper
@@ -71,10 +72,10 @@ def test_without_exact_sums_there_are_no_slices(in_slices, monkeypatch):
 def test_slices_that_are_done_and_bounds_on_the_others_are_ends_of_the_whole():
     model = cz.generators.grid(4, 4, weights=(-3, 3), rng=0)
     truth, work = cz.exact(model), WholeWork()
-    plan = SlicedPlan((5, 6, 9, 10), 1e9, 16, num_workers=2)  # one slice at a time
+    plan = Slicing((5, 6, 9, 10), 1e9, 16, num_workers=2)  # one slice at a time
     ends = []
     with Crew(None, 2) as crew:
-        work.add_sum(WholeSum(model, 0.0, plan), BoundOptions(), crew, Budget())
+        work.add_sum(ExactPlan(Batch.of(model), None, False, slices=plan), BoundOptions(), crew, Budget())
         pending = {}
         while not work.summed or pending:  # the slices may be done before the bounds on them
             while (begun := work.next(crew, len(pending))) is not None:
@@ -96,8 +97,8 @@ def test_a_sum_that_is_done_soon_has_all_workers(threads, time, most):
     """One that may not be leaves somebody for bounds."""
     model, work, num_begun = cz.generators.grid(3, 3, rng=0), WholeWork(), 0
     with Crew(None, threads) as crew:
-        plan = SlicedPlan(tuple(range(9)), 1e7, 512, num_workers=threads)
-        work.add_sum(WholeSum(model, 0.0, plan), BoundOptions(), crew, Budget(time))
+        plan = Slicing(tuple(range(9)), 1e7, 512, num_workers=threads)
+        work.add_sum(ExactPlan(Batch.of(model), None, False, slices=plan), BoundOptions(), crew, Budget(time))
         while (begun := work.next(crew, 99)) is not None:
             num_begun += begun[1].by == "slices"
             begun[0].result()

@@ -204,7 +204,7 @@ def test_what_was_simplified_in_part_is_not_searched(monkeypatch):
     model = cz.generators.from_graph(12, [(i, (i + 1) % 10) for i in range(10)] + [(0, 10), (5, 11)], rng=0)
     for complete in (True, False):
         part = replace(cz.simplify(model, marginals=False, pairwise=True), is_complete=complete)
-        monkeypatch.setattr(branch_and_bound, "simplify", lambda *args, part=part, **options: part)
+        monkeypatch.setattr(branch_and_bound, "simplify_once", lambda *args, part=part, **options: part)
         asked = BranchAndBound(model, BoundOptions())
         asked._simplify(Budget(1.0))
         assert asked.simplified == complete

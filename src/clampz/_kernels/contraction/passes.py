@@ -22,18 +22,8 @@ WHOLE = (0, 1)
 UNDERFLOW, MOST_LOST, CLEARLY, LEAST = 1e-300, 1e-30, 1e16, 1e-140
 
 
-class Factors(NamedTuple):
-    """The factors as they are given: f is over variables[start[f] : start[f + 1]], its table, row-major, begins at
-    table[f]."""
-
-    num_states: Any
-    start: Any
-    variables: Any
-    table: Any
-
-
 class Arena(NamedTuple):
-    """Working memory of one thread: as in `contraction_steps`."""
+    """Working memory of one thread: as in `steps`."""
 
     tables: Any
     scale: Any
@@ -89,7 +79,7 @@ def _fill_factors(plan, factors, values, arena, logs, cancel_flag):
             break
         high = -np.inf
         low = np.inf
-        for t in range(factors.table[f], factors.table[f + 1]):
+        for t in range(factors.table_start[f], factors.table_start[f + 1]):
             high = max(high, values[t])
             if values[t] > -np.inf:
                 low = min(low, values[t])
@@ -104,14 +94,14 @@ def _fill_factors(plan, factors, values, arena, logs, cancel_flag):
         total += high
         terms += abs(high) + spread[f] + 2.0
         digit, places, shape = _walk_factor(plan, factors, f)
-        at = factors.table[f]
-        for t in range(factors.table[f], factors.table[f + 1]):
+        at = factors.table_start[f]
+        for t in range(factors.table_start[f], factors.table_start[f + 1]):
             if logs is not None:
                 tables[at] = values[t] - high if values[t] > -np.inf else LOG_ZERO
             else:
                 tables[at] = simd_math.exp(max(values[t] - high, -simd_math.EXP_LIMIT)) if values[t] > -np.inf else 0.0
             at += _next(digit, places, shape)
-    tables[factors.table[plan.num_factors]] = 0.0 if logs is not None else 1.0
+    tables[factors.table_start[plan.num_factors]] = 0.0 if logs is not None else 1.0
     scale[scale.size - 1] = 1.0
     spread[spread.size - 1] = 0.0
     lost[lost.size - 1] = 0.0
@@ -150,7 +140,7 @@ def _num_terms(plan, k, num_states, lists):
 def _fill_belief(plan, factors, f, adjoint_at, tables, lost, beliefs, logs):
     """The marginal of a factor: its table times its adjoint.  False where one of its entries may be no more than what
     was lost to underflow."""
-    begin, end = factors.table[f], factors.table[f + 1]
+    begin, end = factors.table_start[f], factors.table_start[f + 1]
     high = 0.0
     if logs is not None:
         high = LOG_ZERO
@@ -184,8 +174,8 @@ def begin(plan, factors, values, arena, beliefs, ledger, logs, cancel_flag):
     if np.isnan(total):
         return OUT_OF_RANGE
     for f in range(plan.num_factors if beliefs.size > 0 else 0):
-        if factors.table[f + 1] - factors.table[f] == 1:
-            beliefs[factors.table[f]] = 1.0  # perhaps of no variables, and then no step will write it
+        if factors.table_start[f + 1] - factors.table_start[f] == 1:
+            beliefs[factors.table_start[f]] = 1.0  # perhaps of no variables, and then no step will write it
     return DONE
 
 
@@ -271,5 +261,5 @@ def fill_marginals(factors, home, beliefs, state_start, marginals):
             if factors.variables[p] == v:
                 break
             inside *= factors.num_states[factors.variables[p]]
-        for t in range(factors.table[f + 1] - factors.table[f]):
-            marginals[begin + t // inside % size] += beliefs[factors.table[f] + t]
+        for t in range(factors.table_start[f + 1] - factors.table_start[f]):
+            marginals[begin + t // inside % size] += beliefs[factors.table_start[f] + t]

@@ -5,7 +5,7 @@ Of the axes of the three tables, some of the innermost are the *run*, which the 
 
     ROW     in out and first, not in second      out[.., r] = sum_s first[s, .., r] second[s, ..]
     GATHER  anyhow: each table has a list of where the run's entries lie
-    PACKED  no run: products of matrices, see `contraction_packed`
+    PACKED  no run: products of matrices, see `blocked_products`
 
 Outer and summed axes are walked by lists of offsets, in blocks with a list for the blocks, so that lists stay small.
 Outer axes that `first` does not have come last: what it has there is read again.

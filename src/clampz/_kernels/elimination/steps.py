@@ -20,7 +20,7 @@ store    (T + M,)  factor tables, then messages: scaled to a maximum of 1, or as
 beliefs  (T + M,)  factor marginals, then P of each message's scope
 spread   (F + n,)  log(largest / smallest positive entry) of factors, then messages
 scale    (n,)      what each message was divided by (or its logarithm)
-plan, scratch      see elimination_plan
+plan, scratch      see `plan`
 cancel_flag     (1,)      raised from outside when the run is over; looked at before every block
 """
 

@@ -10,9 +10,9 @@ from clampz.approximations.mean_field import mean_field
 from clampz.approximations.trw import trw
 from clampz.bounding.leaves.mini_bucket_bounds import Ends, MiniBucketBounds, WarmStart
 from clampz.bounding.options import BoundOptions
-from clampz.elimination.slice_plans import Slicer
-from clampz.elimination.slices import sum_lane
 from clampz.errors import TooWideError
+from clampz.exact_inference.slices import sum_lane
+from clampz.exact_inference.slicing import Slicer
 from clampz.model import Model
 from clampz.model.batch import Batch
 from clampz.numerics import Floats

@@ -1,28 +1,21 @@
 """What simplifying leaves around variables whose marginals are asked for, and what exact inference says of them."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from clampz.bounding.options import BoundOptions
-from clampz.bounding.strategies.initial_bounds import PLANNING_SHARE
-from clampz.elimination.exact import ExactOptions
+from clampz.exact_inference.lanes import ExactOptions
+from clampz.exact_inference.running import PLANNING_SHARE, exact_if_it_fits
 from clampz.model import Model
 from clampz.model.batch import Batch
 from clampz.model.tables import ranges
-from clampz.model_counting.choice import worth_counting
-from clampz.model_counting.count import is_available
 from clampz.numerics import Floats, Integers
 from clampz.presolve.simplify import simplify
 from clampz.runtime.budget import Budget
-from clampz.summing.costs import exact_cost
-from clampz.summing.exact import exact
-from clampz.summing.within import sum_within
 
-# Share of the time that exact inference may take.
-EXACT_SHARE = 0.7
 # Beyond the rounding of log Z, what a computed probability may be off by.
 PROBABILITY_ROUNDING = 1e-12
 
@@ -93,13 +86,8 @@ def known_exactly(around: RelevantModel, options: BoundOptions, budget: Budget) 
     """By exact inference, as far as it fits in the time and memory given."""
     model, memory = around.rest, int(options.num_bytes / 2)
     limits = ExactOptions(memory=memory, threads=options.threads)
-    cost = exact_cost(model, memory=memory, budget=budget.share(PLANNING_SHARE))
-    found = None
-    if worth_counting(model, cost.seconds, first=True) and is_available():
-        counting = replace(limits, engine="counting")
-        found = exact.solve(Batch.of(model), counting, within=budget.share(EXACT_SHARE))[0]
-    if found is None or found.bound != "exact":
-        found, _ = sum_within(cost, limits, cost.seconds, budget.share(EXACT_SHARE))
+    sums, _ = exact_if_it_fits(Batch.of(model), limits, budget)
+    found = None if sums is None else sums[0]
     if found is None or found.bound != "exact":
         return Known.nothing(around)  # time was too short
     marginals = found.marginals.flat[around.rows]

@@ -17,12 +17,14 @@ import numpy as np
 from clampz.approximations.mini_buckets.proposals import Draws, States
 from clampz.bounding.strategies.conditioning import Conditioning
 from clampz.bounding.strategies.proposal_source import SEED_BITS, ProposalSource
-from clampz.elimination.cuts import Cuts
-from clampz.elimination.exact import ExactOptions, run_exact
-from clampz.elimination.orders import Order, quick_order
-from clampz.elimination.plans import NO_LIMIT, ExactPlan, Scopes, least_bytes
-from clampz.elimination.slice_plans import MOST_VARIABLES
 from clampz.errors import TooWideError
+from clampz.exact_inference.cuts import Cuts
+from clampz.exact_inference.lanes import ExactOptions, run_exact
+from clampz.exact_inference.orders import EliminationOrder, quick_order
+from clampz.exact_inference.scopes import NO_LIMIT, Scopes, least_bytes
+from clampz.exact_inference.slicing import MOST_VARIABLES
+from clampz.exact_inference.sums import lay_out_lanes
+from clampz.exact_inference.trees import SumTree
 from clampz.model import Model
 from clampz.model.batch import Batch
 from clampz.model.conditioning import states_left
@@ -83,7 +85,7 @@ class Planned(NamedTuple):
     """A cutset, the plan of its sums, and the seconds that one takes."""
 
     cutset: Cutset
-    plan: ExactPlan
+    plan: SumTree
     seconds: float
 
 
@@ -270,7 +272,7 @@ class _Choice:
                 best, most = Planned(first, plan, seconds), share
         return best
 
-    def _orders(self, budget: Budget) -> Iterator[Order]:
+    def _orders(self, budget: Budget) -> Iterator[EliminationOrder]:
         n, log_states = self.model.num_variables, np.log2(self.model.num_states)
         for seed in range(MOST_ORDERS):
             if budget.must_stop():
@@ -283,7 +285,7 @@ class _Choice:
                 if order.total < math.inf:
                     yield order
 
-    def _along(self, order: Order, price: Floats, budget: Budget) -> Iterator[Cutset]:
+    def _along(self, order: EliminationOrder, price: Floats, budget: Budget) -> Iterator[Cutset]:
         """Yield cutsets along an order, one variable more each time, whose sums there is time for."""
         cuts = Cuts(order, self.model.num_states, self.edges)
         group = np.zeros(len(self.states), dtype=np.int64)
@@ -307,7 +309,7 @@ class _Choice:
         shares: Floats = np.cumsum(second[likeliest]) / max(second.sum(), LEAST_WEIGHT)
         return shares
 
-    def _timed(self, cutset: Cutset, plan: ExactPlan, budget: Budget) -> float:
+    def _timed(self, cutset: Cutset, plan: SumTree, budget: Budget) -> float:
         """Time a sum beside all else that is under way; Cancelled where the budget ends first."""
         began, states = budget.used, self.states[:NUM_TIMED, cutset.fixed]
         batch = Batch(self.model, _lanes(self.model, cutset.fixed, states))
@@ -316,10 +318,10 @@ class _Choice:
             raise Cancelled
         return max((budget.used - began) / int(np.count_nonzero(found.converged)), SECONDS_PER_SUM)
 
-    def _plan(self, cutset: Cutset, budget: Budget) -> ExactPlan:
+    def _plan(self, cutset: Cutset, budget: Budget) -> SumTree:
         """Plan the sums of a cutset; Cancelled where the budget ends first."""
         lanes = _lanes(self.model, cutset.fixed, self.states[:1, cutset.fixed])
-        return ExactPlan.of(
+        return lay_out_lanes(
             Batch(self.model, lanes),
             int(min(self.memory, NO_LIMIT)),
             marginals=False,

@@ -19,12 +19,14 @@ import numpy as np
 
 from clampz.approximations.mini_buckets.clique_tables import has_zeros
 from clampz.bounding.strategies.conditioning import Conditioning
-from clampz.elimination.cuts import Cuts
-from clampz.elimination.exact import ExactOptions, run_exact
-from clampz.elimination.orders import Order, quick_order
-from clampz.elimination.plans import NO_LIMIT, ExactPlan, Scopes
-from clampz.elimination.slice_plans import MOST_VARIABLES
 from clampz.errors import TooWideError
+from clampz.exact_inference.cuts import Cuts
+from clampz.exact_inference.lanes import ExactOptions, run_exact
+from clampz.exact_inference.orders import EliminationOrder, quick_order
+from clampz.exact_inference.scopes import NO_LIMIT, Scopes
+from clampz.exact_inference.slicing import MOST_VARIABLES
+from clampz.exact_inference.sums import lay_out_lanes
+from clampz.exact_inference.trees import SumTree
 from clampz.model import Model
 from clampz.model.batch import Batch
 from clampz.numerics import Floats, Integers
@@ -175,12 +177,12 @@ class Diving(Conditioning):
                 break
             try:
                 plan = self._plan(rest, order, budget) if order.total <= most_planned else None
-                if plan is not None and plan.elimination.visits <= self._max_entries:
+                if plan is not None and plan.visits <= self._max_entries:
                     return self._sum(rest, plan, budget)
             except Cancelled:
                 break
             if order.total <= most_planned:  # it is planned again when it is as much smaller as it has to be
-                most_planned = order.total * min(0.5, self._max_entries / plan.elimination.visits if plan else 0.5)
+                most_planned = order.total * min(0.5, self._max_entries / plan.visits if plan else 0.5)
             if cuts is not None:
                 place = np.full(self.model.num_variables, -1)
                 place[rest.variables[order.variables]] = np.arange(len(order.variables))
@@ -208,7 +210,7 @@ class Diving(Conditioning):
             decided = decided.before
         return Model.from_contents(self.model.contents._replace(unary=flat, names=None, state_names=None))
 
-    def _order(self, rest: Simplified, place: Integers, budget: Budget) -> tuple[Order, Cuts | None]:
+    def _order(self, rest: Simplified, place: Integers, budget: Budget) -> tuple[EliminationOrder, Cuts | None]:
         """Return the best of a quick order, that of the whole and the last one of this dive, and its tables.
 
         There are no tables where no order comes to an end, or the model is too large for them.
@@ -220,19 +222,19 @@ class Diving(Conditioning):
             return order, None
         found = [] if math.isinf(order.total) else [order.variables]
         found += [np.argsort(each[rest.variables]) for each in (self._place, place) if each.size]
-        cuts = [Cuts(Order(variables, 0.0, 0.0), model.num_states, edges) for variables in found]
+        cuts = [Cuts(EliminationOrder(variables, 0.0, 0.0), model.num_states, edges) for variables in found]
         best = min(cuts, key=lambda each: each.order.total, default=None)
         return (order, None) if best is None else (best.order, best)
 
-    def _plan(self, rest: Simplified, order: Order, budget: Budget) -> ExactPlan | None:
+    def _plan(self, rest: Simplified, order: EliminationOrder, budget: Budget) -> SumTree | None:
         """Plan the sum of the rest, if there is memory for it; Cancelled where the budget ends first."""
         memory = int(min(self.memory, NO_LIMIT))
         try:
-            return ExactPlan.of(Batch.of(rest.model), memory, marginals=False, order=order, budget=budget)
+            return lay_out_lanes(Batch.of(rest.model), memory, marginals=False, order=order, budget=budget)
         except TooWideError:
             return None
 
-    def _sum(self, rest: Simplified, plan: ExactPlan, budget: Budget) -> bool:
+    def _sum(self, rest: Simplified, plan: SumTree, budget: Budget) -> bool:
         """Add the sum of the rest; False where it is zero, Cancelled where the budget ends first."""
         found = run_exact(Batch.of(rest.model), ExactOptions(marginals=False, threads=1), budget, plan)
         if not found.converged[0]:
@@ -243,7 +245,7 @@ class Diving(Conditioning):
         self.add(lower, upper)
         return True
 
-    def _decide(self, rest: Simplified, order: Order, cuts: Cuts | None) -> Iterator[tuple[int, int, float]]:
+    def _decide(self, rest: Simplified, order: EliminationOrder, cuts: Cuts | None) -> Iterator[tuple[int, int, float]]:
         """Yield the variables to fix next, with their likeliest states and the beliefs of these."""
         model, start, edges = rest.model, rest.model.unary.start, _edges(rest.model)
         n = model.num_variables

@@ -5,15 +5,15 @@ from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 from clampz.bounding.leaves.evaluate import solve_by_methods
-from clampz.bounding.options import BoundOptions
-from clampz.elimination.slices import Slices, SliceSums, sum_slices
+from clampz.bounding.options import WHOLE_MEMORY, BoundOptions
+from clampz.exact_inference.plans import ExactPlan
+from clampz.exact_inference.running import sum_ends
+from clampz.exact_inference.slices import Slices, SliceSums, sum_slices
 from clampz.model import Model
 from clampz.model.lane_memory import lanes_that_fit
 from clampz.numerics import Floats, Integers
-from clampz.planar.plans import PlanarPlan
 from clampz.runtime.budget import UNLIMITED, Budget
 from clampz.runtime.workers import Crew, Job
-from clampz.summing.whole import WholeSum
 
 # Share of the time that summing the whole model may take: where it has threads of its own, and where everything else
 # waits for it.
@@ -60,15 +60,16 @@ class WholeWork:
         """Have something done, which this begins: methods when a worker has time for them, all else at once."""
         (self._later if by == "method" else self._first).append((begin, WholeModel(by)))
 
-    def add_sum(self, whole: WholeSum, options: BoundOptions, crew: Crew, budget: Budget) -> None:
+    def add_sum(self, whole: ExactPlan, options: BoundOptions, crew: Crew, budget: Budget) -> None:
         """Have a sum done: in slices by all if it is done soon, else so that one is left for bounds.  Overdue where
         the watch is over first."""
-        if isinstance(whole.how, PlanarPlan):
+        if whole.slices is None:
+            memory = WHOLE_MEMORY * options.num_bytes
             until = budget.share(WHOLE_TIME_ALONE if crew.num_threads == 1 else 1.0)
-            self.add(lambda: crew.submit(whole.ends, local_args=(until,)), "sum")
+            self.add(lambda: crew.submit(sum_ends, whole, memory, local_args=(until,)), "sum")
             return
-        slices = self.slices = Slices(whole.model, whole.model.unary.flat, whole.how)
-        if whole.how.fixed:  # a single sum is laid out by who does it
+        slices = self.slices = Slices(whole.batch.model, whole.batch.unary[:, 0], whole.slices)
+        if whole.slices.fixed:  # a single sum is laid out by who does it
             slices.begin(budget)
         self._error = whole.error
         soon = slices.plan.duration <= budget.left(SOON)

@@ -1,6 +1,7 @@
 """What a search begins with: a plan of the whole sum, a count, quick bounds by mean field and TRW, Bethe's value."""
 
 import math
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,21 +15,23 @@ from clampz.bounding.options import WHOLE_MEMORY, BoundOptions
 from clampz.bounding.strategies.exact_sum import WHOLE_TIME, WHOLE_TIME_ALONE
 from clampz.clamping.branches import clamps_that_fit
 from clampz.clamping.clamp import clamp_on
+from clampz.exact_inference.plans import ExactPlan, plan_whole
+from clampz.exact_inference.running import PLANNING_SHARE
 from clampz.model import Model
 from clampz.model.batch import Batch
 from clampz.model.lane_memory import is_small
 from clampz.model_counting.choice import worth_counting
-from clampz.model_counting.count import Counted
+from clampz.model_counting.count import Counted, count
 from clampz.numerics import Floats
 from clampz.runtime.budget import Budget
 from clampz.runtime.workers import Crew, Job, finished
-from clampz.summing.whole import WholeSum, count_on, plan_whole
 
-# Shares of the time that a plan of the sum of the whole is waited for, and that looking for it may go on beside other
-# work.  Beyond so many edges, where methods need the cores, it is not waited for and has the smaller share.
-PLANNING_SHARE, LONG_PLANNING_SHARE, MANY_EDGES = 0.15, 0.5, 20_000
-# The share of the time, and seconds at most, that a count of what is nearly all constraints has the cores to itself:
-# bounds do not get far there.
+# A plan of the sum of the whole is waited for during the share of the time for plans, and looked for beside other work
+# during the longer one.  Beyond so many edges, where methods need the cores, it is not waited for.
+LONG_PLANNING_SHARE, MANY_EDGES = 0.5, 20_000
+# The share of the memory that programs which count may have; the share of the time, and seconds at most, that a count
+# of what is nearly all constraints has the cores to itself: bounds do not get far there.
+COUNTING_MEMORY = 0.3
 COUNTING_SHARE, LONGEST_COUNTING = 0.6, 30.0
 # Time beyond which the order of that is looked for thoroughly, in seconds.
 THOROUGH_SECONDS = 0.3
@@ -66,7 +69,7 @@ def bethe_leads(model: Model) -> bool:
 
 def start_plan(
     original: Model, rest: Model, error: float, options: BoundOptions, crew: Crew, budget: Budget
-) -> Job[WholeSum | None]:
+) -> Job[ExactPlan | None]:
     """How to sum all of a model, of which simplifying left the rest: looked for beside all other work, and waited for
     a while."""
     many = rest.num_edges > MANY_EDGES
@@ -88,7 +91,8 @@ def start_plan(
 
 def start_count(rest: Model, options: BoundOptions, crew: Crew, budget: Budget) -> Job[Counted]:
     """A count of a model, beside all other work."""
-    return crew.beside(count_on, rest, options.num_bytes, budget)
+    memory = int(COUNTING_MEMORY * options.num_bytes)
+    return crew.beside(partial(count, rest, budget=budget, memory=memory))
 
 
 def wait_for_count(job: Job[Counted], rest: Model, budget: Budget) -> Job[Counted]:

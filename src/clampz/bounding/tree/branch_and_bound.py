@@ -17,7 +17,6 @@ from clampz.bounding.strategies.exact_sum import WholeWork
 from clampz.bounding.strategies.initial_bounds import (
     NO_MEMORY_FOR_BETHE,
     PATIENCE,
-    PLANNING_SHARE,
     InitialBounds,
     bethe_estimate,
     initial_bounds,
@@ -34,14 +33,15 @@ from clampz.bounding.tree.frontier import Expand, Frontier, Refine, check_room
 from clampz.bounding.tree.jobs import DRAWS, SETS, Asked, Jobs
 from clampz.clamping.selectors.scoring import check_defined
 from clampz.errors import TooWideError
+from clampz.exact_inference.plans import ExactPlan, plan_in_a_moment
+from clampz.exact_inference.running import PLANNING_SHARE, sum_ends
 from clampz.model import Model
 from clampz.model_counting.choice import worth_counting
 from clampz.model_counting.count import Counted
-from clampz.presolve.simplify import simplify
+from clampz.presolve.simplify import simplify_once
 from clampz.runtime.budget import Budget, Cancelled
 from clampz.runtime.rates import ELAPSED
 from clampz.runtime.workers import Crew, Job, finished
-from clampz.summing.whole import WholeSum, quick_sum
 
 # The share of an exact sum's expected time that quick bounds may take while it waits for them.
 SUM_SHARE = 1 / 8
@@ -106,7 +106,7 @@ class BranchAndBound:
         """
         memory = None if budget is None else self.options.num_bytes
         model, root = self.user_model, self.frontier.root
-        found = simplify(model, marginals=False, pairwise=not model.factors, memory=memory, budget=budget)
+        found = simplify_once(model, marginals=False, pairwise=not model.factors, memory=memory, budget=budget)
         if found.is_complete:
             self._work_on(found.model, found.error)
             self._tighten(root.lower - found.error, root.upper + found.error)
@@ -268,12 +268,12 @@ class BranchAndBound:
             if whole is not None and whole.seconds <= FINISH_SECONDS and self._sum_at_once(whole):
                 return
         self._check_selector()
-        quick = self._quick_bounds(math.inf if whole is None else SUM_SHARE * whole.duration, planned)
+        quick = self._quick_bounds(math.inf if whole is None else SUM_SHARE * whole.duration(), planned)
         yield self._bracket("left")
         if planned is not None:
             self.whole.add(lambda: planned, "plan")
         if not budget.must_stop():  # what is asked of the model next takes a while on a large one
-            self._begin_count(crew, math.inf if whole is None else whole.duration)
+            self._begin_count(crew, math.inf if whole is None else whole.duration())
             if (counting := self._counting) is not None:
                 self.whole.add(lambda: wait_for_count(counting, self.rest, budget), "count")
             options = self._give_memory_to_workers(planned)
@@ -281,7 +281,7 @@ class BranchAndBound:
             begin_methods(self.whole, self.rest, options, quick, crew, budget, slowed=slowed, known=known)
         self.frontier.push(self.frontier.root)
 
-    def _give_memory_to_workers(self, planned: Job[WholeSum | None] | None) -> BoundOptions:
+    def _give_memory_to_workers(self, planned: Job[ExactPlan | None] | None) -> BoundOptions:
         """Return the options of the tree: workers have the memory of an exact sum that is not made.
 
         A plan of that sum is waited for where workers could not begin without its memory.
@@ -295,10 +295,10 @@ class BranchAndBound:
                 frontier.options = more
         return frontier.options
 
-    def _plan_of_whole(self, crew: Crew) -> Job[WholeSum | None] | None:
+    def _plan_of_whole(self, crew: Crew) -> Job[ExactPlan | None] | None:
         """Plan an exact sum of the model, reduced by presolve; one of a moment is done instead."""
         budget, memory = self.budget, WHOLE_MEMORY * self.options.num_bytes
-        quick = quick_sum(self.user_model, FINISH_SECONDS, memory, budget.share(PLANNING_SHARE))
+        quick = plan_in_a_moment(self.user_model, FINISH_SECONDS, memory, budget.share(PLANNING_SHARE))
         if quick is not None and self._sum_at_once(quick):
             return None
         self._simplify(budget.share(PLANNING_SHARE))
@@ -311,16 +311,16 @@ class BranchAndBound:
         if may and worth_counting(self.rest, seconds, first=first):
             self._counting = start_count(self.rest, self.options, crew, self.budget)
 
-    def _sum_at_once(self, whole: WholeSum) -> bool:
+    def _sum_at_once(self, whole: ExactPlan) -> bool:
         """Run a sum and take its ends; whether it came to its end."""
-        ends = whole.ends(self.budget)
+        ends = sum_ends(whole, WHOLE_MEMORY * self.options.num_bytes, self.budget)
         if ends[1] < math.inf:
             self._tighten(*ends, close=True)
             return True
         self._tighten(*ends)
         return False
 
-    def _quick_bounds(self, most: float, planned: Job[WholeSum | None] | None) -> InitialBounds | None:
+    def _quick_bounds(self, most: float, planned: Job[ExactPlan | None] | None) -> InitialBounds | None:
         """Run mean field, TRW and Bethe for a moment each, at most `most` seconds, in the memory an exact sum leaves.
 
         A plan of that sum is waited for where the rest of the memory is too little.

@@ -14,7 +14,7 @@ from clampz.clamping.selectors import scores
 from clampz.clamping.selectors.edge_strength import sum_over_edges
 from clampz.clamping.selectors.entropy import entropies
 from clampz.clamping.selectors.scoring import TRE
-from clampz.elimination.plans import least_bytes
+from clampz.exact_inference.scopes import least_bytes
 from clampz.model import Model
 from clampz.model.components import num_components
 from clampz.model.conditioning import states_left

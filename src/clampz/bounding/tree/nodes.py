@@ -10,7 +10,7 @@ import numpy as np
 
 from clampz.bounding.leaves.mini_bucket_bounds import WarmStart
 from clampz.bounding.strategies.successive_halving import SuccessiveHalving
-from clampz.elimination.slice_plans import Slicer
+from clampz.exact_inference.slicing import Slicer
 from clampz.model import Model
 from clampz.model.conditioning import keep_only
 from clampz.numerics import EPS, Floats, log_sum_exp

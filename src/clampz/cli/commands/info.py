@@ -12,11 +12,11 @@ from clampz.cli.live_progress import run_to_the_end
 from clampz.cli.outputs import display_name, print_json
 from clampz.cli.tables import facts, new_table, show
 from clampz.display.formatting import counted, title
+from clampz.exact_inference.running import ExactCost, exact_cost
 from clampz.model import Model
 from clampz.model.description import describe, in_words, num_entries
 from clampz.presolve.simplify import simplify
 from clampz.runtime.options import bytes_in_words, memory_allowed
-from clampz.summing.costs import ExactCost, exact_cost
 
 ROWS = ("variables", "labels", "factors", "zeros", "simplified", "components", "core", "width", "kind", "strength")
 
