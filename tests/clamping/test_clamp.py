@@ -101,7 +101,10 @@ def test_refused_methods():
 
 def test_refused_criterion():
     refused(
-        r"criterion: expected one of trw, mf, bethe, regions, gap, found 'best'", k=1, select="greedy", criterion="best"
+        r"criterion: expected one of trw, mf, bethe, mini_buckets, gap, found 'best'",
+        k=1,
+        select="greedy",
+        criterion="best",
     )
 
 

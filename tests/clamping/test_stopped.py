@@ -95,7 +95,7 @@ def test_ctrl_c_with_an_executor_returns_the_last_whole_step(kind, monkeypatch):
 def test_memory_is_checked_before_any_work(monkeypatch):
     """Not even the strength of the edges is worked out."""
     monkeypatch.setattr("clampz.model.model.strengths", lambda *_: pytest.fail("work"))
-    monkeypatch.setattr(Equivalent, "_made", lambda *_: pytest.fail("work"))
+    monkeypatch.setattr(Equivalent, "_build", lambda *_: pytest.fail("work"))
     labels = cz.generators.grid(8, 8, labels=40, potentials="table", rng=0)
     factors = cz.Model.from_factors([8] * 24, [((i, i + 1, i + 2), np.zeros((8, 8, 8)) + np.eye(8)) for i in range(22)])
     for model in (labels, factors):

@@ -19,6 +19,7 @@ from clampz.clamping.selectors.edge_strength import MAX_TANH, Remaining
 from clampz.errors import EvidenceError, OptionError
 from clampz.model import Model
 from clampz.model.conditioning import without_known
+from clampz.runtime.budget import UNLIMITED
 
 EXACT = 1e-12
 PLAIN = ["maxW0", "maxW", "Mpower", "frustCycles", "strongCycles"]
@@ -161,7 +162,7 @@ def test_the_graph_is_built_once_for_all_heuristics(monkeypatch):
 def test_scores_of_all_are_those_of_each():
     model = generators.grid(3, 3, rng=0)
     entropy = np.linspace(0.1, 0.6, 9)
-    for name, found in scores_of_all(model, list(selectors()), clamped=[4], entropy=entropy).items():
+    for name, found in scores_of_all(model, list(selectors()), clamped=[4], entropy=entropy, budget=UNLIMITED).items():
         np.testing.assert_array_equal(found, scores(model, name, clamped=[4], entropy=entropy))
 
 
@@ -288,7 +289,8 @@ def test_names_and_indices_are_the_same_variables():
 SCRIPT = """
 import json
 import clampz as cz
-from clampz._kernels import cycles, graph
+from clampz._kernels import graph
+from clampz._kernels.clamping import cycles
 from clampz.clamping.selectors import scores, selectors
 
 large = cz.generators.grid(25, 25, rng=0)
