@@ -20,9 +20,9 @@ from clampz.model_counting.count import Counted
 from clampz.runtime.budget import Budget
 from clampz.runtime.options import bytes_in_words
 from clampz.solving import bracket, clamps, estimates
+from clampz.solving import solve as call
 from clampz.solving.run import Run
 from clampz.solving.solve import solve
-from clampz.solving.solve import solve as call
 
 EXACT = 1e-9
 # Seconds for the runs here that are not exact, and memory that rules exact inference out.
