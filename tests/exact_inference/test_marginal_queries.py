@@ -8,7 +8,7 @@ from engines import planned
 from simplifiable import Enumerated, cone_marginal, gates, random_model
 
 import clampz as cz
-from clampz.exact_inference import marginal_queries, plans
+from clampz.exact_inference import marginal_queries, plans, running
 from clampz.exact_inference.lanes import ExactOptions
 from clampz.exact_inference.marginal_queries import Asked
 from clampz.exact_inference.plans import ExactPlan
@@ -32,7 +32,7 @@ def always_in_blocks(monkeypatch, smallest_blocks):
     monkeypatch.setattr(plans, "_is_quick", lambda *asked: False)
     monkeypatch.setattr(plans, "LONG_SECONDS", -1.0)
     monkeypatch.setattr(ExactPlan, "visits", math.inf)
-    monkeypatch.setattr(plans, "LONG_ENOUGH", math.inf)
+    monkeypatch.setattr(running, "LONG_ENOUGH", math.inf)
 
 
 def all_variables(model):

@@ -10,8 +10,7 @@ import pytest
 
 import clampz as cz
 from clampz import generators
-from clampz.exact_inference import marginal_queries
-from clampz.exact_inference import method as engines
+from clampz.exact_inference import marginal_queries, running
 from clampz.exact_inference.lanes import ExactOptions, not_reached, run_exact
 from clampz.exact_inference.plans import ExactPlan
 from clampz.exact_inference.running import ExactCost, exact_cost
@@ -21,9 +20,9 @@ from clampz.model_counting.count import Counted
 from clampz.runtime.budget import Budget
 from clampz.runtime.options import bytes_in_words
 from clampz.solving import bracket, clamps, estimates
+from clampz.solving import solve as call
 from clampz.solving.run import Run
 from clampz.solving.solve import solve
-from clampz.solving.solve import solve as call
 
 EXACT = 1e-9
 # Seconds for the runs here that are not exact, and memory that rules exact inference out.
@@ -521,8 +520,8 @@ def counts(monkeypatch):
     def say(**counted: Any) -> None:
         for place in (call, bracket):
             monkeypatch.setattr(place, "is_available", lambda: True)
-        monkeypatch.setattr(engines, "is_available", lambda: True)
-        monkeypatch.setattr(engines, "count", lambda model, **limits: Counted(**counted))
+        monkeypatch.setattr(running, "is_available", lambda: True)
+        monkeypatch.setattr(running, "count", lambda model, **limits: Counted(**counted))
 
     return say
 

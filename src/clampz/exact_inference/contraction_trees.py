@@ -2,7 +2,7 @@
 
 Variables that no other table has are summed out at once, and the tree of pairs is made better by local search: on grids
 and pedigrees a tenth of the products and of the memory of bucket sweeps, and they are products of matrices.  A table is
-freed when it was used; on the way back to marginals tables are kept where they fit, and made again where they do not.
+freed when it was used; for marginals tables are kept where they fit, and made again where they do not.
 The kernels are in `_kernels.contraction`.
 """
 
@@ -44,7 +44,7 @@ SECONDS_PER_VISIT = 2e-9
 TABLE_SHARE = 1 / 3
 # Entries of a table that no machine has room for.
 BEYOND_ALL = 2.0**50
-# Cuts of the way forwards that are tried where tables do not fit until they are used on the way back.
+# Cuts of the way forwards that are tried where tables do not fit until the pass back uses them.
 MOST_SEGMENTS = 256
 # Words of eight bytes that a sum takes beside its arena, for each step and for each variable, and for blocks.
 STEP_WORDS, VARIABLE_WORDS, BLOCK_WORDS = 12, 12, (DEPTH + COLUMNS) * WIDE + COLUMNS * DEPTH
@@ -180,7 +180,7 @@ class ContractionTree(SumTree):
         """What each step takes."""
         own = trees.measure(self.tree, np.log2(self.scopes.num_states), np.inf)[1]
         out, num_nodes = self.program(marginals).steps.steps["out"], len(self.sizes)
-        # what a node receives on the way back takes as long as it took to make its parent
+        # what a node receives in the pass back takes as long as it took to make its parent
         seconds: Floats = own[np.where(out < num_nodes, out, self.tree.parent[out - num_nodes])]
         return seconds
 

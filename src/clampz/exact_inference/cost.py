@@ -23,7 +23,7 @@ SECONDS_CONTRACTED = 2e-9
 WITH_MARGINALS = 3.0
 # Of a sum of whatever size, and of each variable however small its tables.
 SECONDS_PER_SUM, SECONDS_PER_VARIABLE = 1e-4, 2e-7
-# Sums that teach have so many entries, some milliseconds of work, and so many for each variable, or variables would be
+# Entries of sums that teach, some milliseconds of work, and entries for each of their variables, or these would be
 # what they spend their time on.
 TELLING_ENTRIES, TELLING_PER_VARIABLE = 2.0**20, 256
 # Share of a sum in the rate that it leaves, and how far rates go from where they began: not so far that nothing is

@@ -37,7 +37,7 @@ from clampz.runtime.options import bytes_in_words, fits_into, memory_allowed
 QUICK_ENTRIES, QUICK_PER_ENTRY = 2.0**18, 64
 OUT_OF_TIME = "the run was stopped before all marginals were there"
 TOO_WIDE = "there are not all marginals"
-# An order that is soon found may be far from the best: blocks may seem so many times as wide as the sum for log Z alone
+# A quick order may be far from the best: blocks may seem this many times as wide as the sum for log Z alone
 # seems, of which it is known that it can be done.
 MORE_THAN_ALONE = 4.0
 # Halves of halves that are looked at where no half is narrower than the whole.
@@ -102,7 +102,7 @@ class Block:
     asked
         The scopes, as the variables of that have their numbers.
     entries, quick
-        Those of tables that a sum visits, inf beyond a limit; and so many that it takes no longer than to look for
+        Those of tables that a sum visits, inf beyond a limit; and a number that it takes no longer than to look for
         something simpler.
     """
 
@@ -211,20 +211,20 @@ def _quickest(block: Block, most: float, budget: Budget, patience: int) -> tuple
 
 
 def sum_entries(scopes: Scopes, most: float, budget: Budget | None) -> float:
-    """Table entries that a sum visits, by an order that is soon found; inf from `most` on, or where the watch was over
+    """Table entries that a sum visits, by an order that is soon found; inf from `most` on, or where the budget ended
     first."""
     free = np.flatnonzero(scopes.num_states > 1)
     return elimination_entries(scopes.edges(), np.log2(scopes.num_states), free, most, budget)
 
 
 def quick_entries(table_entries: int) -> float:
-    """Entries that a sum visits while a model with so many of its own is simplified, about."""
+    """Entries that a sum visits while a model with `table_entries` of its own is presolved, about."""
     return QUICK_ENTRIES + QUICK_PER_ENTRY * table_entries
 
 
 def joint_marginal(model: Model, variables: Sequence[int], memory: int | str | None, budget: Budget) -> Floats:
     """P(x_i, x_j, ...) with an axis for each of some distinct variables, in this order; nan where Z = 0, and where the
-    watch is over first.  TooWideError where the memory does not suffice, in either way."""
+    budget ends first.  TooWideError where the memory does not suffice, in either way."""
     scope = np.sort(np.array(variables, dtype=np.int64))
     shape = model.num_states[scope]
     num_bytes = 8 * math.prod(shape.tolist())

@@ -215,8 +215,8 @@ def _swept_on_lists(
 def elimination_entries(
     edges: Integers, log_states: Floats, variables: Integers, limit: float, budget: Budget | None = None
 ) -> float:
-    """Table entries that eliminating these variables makes, by min-fill; inf from `limit` on, or where the watch was
-    over first.  Quick: one order, and given up early."""
+    """Table entries that eliminating these variables makes, by min-fill; inf from `limit` on, or where the budget
+    ended first.  Quick: one order, and given up early."""
     return _min_fill(edges, log_states, variables, limit, budget)[0]
 
 

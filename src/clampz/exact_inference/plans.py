@@ -25,7 +25,7 @@ from clampz.exact_inference.sums import lay_out_lanes
 from clampz.exact_inference.trees import SumTree
 from clampz.model import Model
 from clampz.model.batch import Batch
-from clampz.model.problem import KEPT_BYTES, Problem
+from clampz.model.problem import KEPT_BYTES
 from clampz.planar.ising import Unfit
 from clampz.planar.plans import BYTES_PER_EDGE, PlanarPlan
 from clampz.presolve.simplify import simplify_once
@@ -229,17 +229,15 @@ def _planar(batch: Batch, options: ExactOptions, memory: int | str | None, budge
 def _planarity(batch: Batch, marginals: bool, memory: int | str | None, budget: Budget) -> PlanarPlan | Unfit:
     """A plan of a single lane as a planar graph, or why there is none; looked for once where it is the model itself."""
     model = batch.model
-    is_model = batch.beta is None and np.array_equal(batch.unary[:, 0], model.unary.flat)
     size = BYTES_PER_EDGE * (model.num_variables + model.num_edges)
+    is_model = batch.beta is None and size <= KEPT_BYTES and fits_into(memory, size)
+    is_model = is_model and np.array_equal(batch.unary[:, 0], model.unary.flat)
 
     def find() -> PlanarPlan | Unfit:
         own = model if is_model else batch.lane(0)
         return PlanarPlan.of(own, marginals=marginals, budget=budget, memory=memory)
 
-    def keeps(found: PlanarPlan | Unfit) -> bool:
-        return is_model and size <= KEPT_BYTES and fits_into(memory, size)
-
-    return (model.problem if is_model else Problem()).once(("planar", marginals), find, keeps)
+    return model.problem.once(("planar", marginals), find, lambda found: True) if is_model else find()
 
 
 def _along_trees(

@@ -1,4 +1,4 @@
-"""What is left to sum of the lanes of a batch when all that they share has been simplified, and the way back."""
+"""What is left to sum of the lanes of a batch when all that they share has been presolved, and the postsolve."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

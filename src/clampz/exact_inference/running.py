@@ -1,4 +1,4 @@
-"""Running plans: sums over lanes, at once, in slices or as a planar graph, and the way back through presolve; and exact
+"""Running plans: sums over lanes, at once, in slices or as a planar graph, and the postsolve; and exact
 inference wherever it fits into time and memory."""
 
 import math

@@ -1,4 +1,4 @@
-"""Problem: what was found about a model, kept with it, so that whoever asks next need not look again."""
+"""Problem: what was found about a model, kept with it, so that nobody need look again."""
 
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
@@ -10,7 +10,7 @@ KEPT_BYTES = 2**26
 
 
 class Problem:
-    """Findings about a model that are never changed: presolved forms, planarity, elimination order, tree of tables.
+    """Findings about a model that are never changed: presolved forms, planarity, orders, trees of tables.
 
     They are lost when the model is, and are not pickled with it.
     """

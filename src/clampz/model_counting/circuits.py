@@ -27,7 +27,7 @@ from clampz.runtime.budget import Budget, Cancelled
 
 FAULTS = {
     kernels.OVERLAPPING: "parts of a product share a boolean",
-    kernels.AMBIGUOUS: "parts of a sum do not exclude each other at sight",
+    kernels.AMBIGUOUS: "parts of a sum do not plainly exclude each other",
 }
 # Bytes per token while a circuit is read and checked, beside the sets of booleans.
 BYTES_PER_TOKEN = 40

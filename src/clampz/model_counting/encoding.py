@@ -25,7 +25,7 @@ from clampz.model_counting.covers import Cube, cover
 from clampz.numerics import EPS, LARGEST_LOG, Floats, Integers
 from clampz.runtime.budget import Budget
 
-# States up to which any two of a variable exclude each other by a clause; beyond, a ladder of booleans does it with a
+# States up to which any two of a variable exclude each other by a clause; beyond, a chain of booleans does it with a
 # number of clauses that is linear in the states.
 MOST_IN_PAIRS = 6
 # Literals in all clauses; a counter does not come to an end on more.  (Four bytes each here, some twenty there.)
@@ -75,7 +75,7 @@ class Clauses:
 
     @property
     def has_empty(self) -> bool:
-        """Whether there is a clause that nothing satisfies, at sight."""
+        """Whether there is a clause that plainly nothing satisfies."""
         ends = np.concatenate([[True], self.literals == 0])
         return bool((ends[1:] & ends[:-1]).any())
 

@@ -93,7 +93,7 @@ class PlanarPlan:
     def of(
         cls, model: Model, *, marginals: bool = False, budget: Budget | None = None, memory: int | str | None = None
     ) -> Self | Unfit:
-        """A plan, or why there is none: counts are looked at first, fields second, the graph last.  Overdue where it is
+        """Plan, or say why not: counts are looked at first, fields second, the graph last; Cancelled where it is
         stopped."""
         least = SECONDS_PER_EDGE * (model.num_variables + model.num_edges) / 2
         if budget is not None and budget.left() < least:  # not even for the plan

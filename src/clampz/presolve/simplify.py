@@ -123,15 +123,14 @@ def simplify_once(
     model: Model, *, marginals: bool, pairwise: bool = False, memory: int | str | None, budget: Budget | None
 ) -> Simplified:
     """Simplify a model with nothing kept, once: a later call gets what the first one found, if it came to its end."""
-    size = num_bytes(model)
-
-    def keeps(found: Simplified) -> bool:
-        return found.is_complete and size <= KEPT_BYTES and fits_into(memory, size)
 
     def find() -> Simplified:
         return simplify(model, marginals=marginals, pairwise=pairwise, memory=memory, budget=budget)
 
-    return model.problem.once(("presolved", marginals, pairwise), find, keeps)
+    size = num_bytes(model)
+    if size > KEPT_BYTES or not fits_into(memory, size):
+        return find()
+    return model.problem.once(("presolved", marginals, pairwise), find, lambda found: found.is_complete)
 
 
 def _promising(model: Model) -> bool:

@@ -9,7 +9,7 @@ from clampz.solving.run import Run
 
 
 def exactly(cost: ExactCost, run: Run, expected: float, most: float) -> tuple[Estimate | None, str]:
-    """What exact inference finds, if memory allows it, in slices if not at once, it is expected to take so many seconds
+    """What exact inference finds, if memory allows it, in slices if not at once, it is expected to take `most` seconds
     at most (of one thread, which others may help), and does, and how in words; else None, and why."""
     options = ExactOptions(memory=memory_allowed(run.memory), marginals=run.marginals, threads=run.threads)
     cost = cost._replace(seconds=min(cost.seconds, expected))

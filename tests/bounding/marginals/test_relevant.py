@@ -5,9 +5,8 @@ import pytest
 from simplifiable import Enumerated, gates, random_model
 
 import clampz as cz
-from clampz.bounding.marginals import relevant
 from clampz.bounding.marginals.relevant import Known, RelevantModel, known_exactly
-from clampz.exact_inference import plans
+from clampz.exact_inference import plans, running
 from clampz.model_counting.count import is_available
 from clampz.runtime.budget import Budget
 
@@ -64,8 +63,8 @@ def test_intervals_of_clauses_are_counted(monkeypatch):
         clauses.append((tuple(rng.choice(12, 3, replace=False).tolist()), table))
     model = cz.Model.from_factors([2] * 12, clauses)
     truth = cz.exact(model)
-    monkeypatch.setattr(relevant, "worth_counting", lambda *asked, first: True)
-    monkeypatch.setattr(relevant, "sum_within", lambda *asked: (None, "nothing else was tried"))
+    monkeypatch.setattr(running, "worth_counting", lambda *asked, first: True)
+    monkeypatch.setattr(running, "sum_if_it_fits", lambda *asked: (None, "nothing else was tried"))
     found = cz.bound_marginals(model)
     assert found.stopped_by == "exact"
     assert (found.lower.flat <= truth.marginals.flat).all() and (truth.marginals.flat <= found.upper.flat).all()

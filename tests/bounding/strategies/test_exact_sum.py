@@ -61,7 +61,7 @@ def test_slices_of_a_search_are_of_the_users_model(in_slices, kind):
 
 def test_without_exact_sums_there_are_no_slices(in_slices, monkeypatch):
     monkeypatch.setattr(exact_sum, "Slices", lambda *args: pytest.fail("a sum was begun"))
-    for name in ("quick_sum", "begin_plan", "begin_count", "simplify"):
+    for name in ("plan_in_a_moment", "start_plan", "start_count", "simplify_once"):
         monkeypatch.setattr(branch_and_bound, name, lambda *args, **options: pytest.fail("the whole was looked at"))
     monkeypatch.setattr(slicing.Slicer, "plan", lambda *args, **options: pytest.fail("a sum was planned"))
     model = cz.generators.grid(4, 4, weights=(-3, 3), rng=0)

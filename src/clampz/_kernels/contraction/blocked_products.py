@@ -58,13 +58,13 @@ def offsets_along(walk, begin, end, num_states, stride):
 
 @inline
 def range_of_share(share, size):
-    """From where to where share[0] of share[1] of so many goes."""
+    """From where to where share[0] of share[1] of them goes."""
     return size * share[0] // share[1], size * (share[0] + 1) // share[1]
 
 
 @part
 def inner_axes(walk, count, num_states, most):
-    """How many of the innermost axes have at most so many entries together, at least one."""
+    """How many of the innermost axes have at most this many entries together, at least one."""
     inner = 0
     entries = 1
     while inner < count and (inner == 0 or entries * num_states[walk[inner]] <= most):

@@ -224,7 +224,7 @@ def go_on(plan, factors, sizes, arena, lists, blocks, beliefs, ledger, first, la
         else:
             lost[now.out] = off / high
             spread[now.out] = np.log(high / low)
-            if plan.start[node] == plan.start[node + 1]:  # a number, all of which is counted now, whoever uses it
+            if plan.start[node] == plan.start[node + 1]:  # a number, all of which is counted now
                 scale[now.out] = 1.0 / high
                 log_high = np.log(high)
             else:
@@ -235,7 +235,7 @@ def go_on(plan, factors, sizes, arena, lists, blocks, beliefs, ledger, first, la
         if counted:
             ledger[CARRY] += simd_math.lost_in_sum(ledger[TOTAL], log_high)
             ledger[TOTAL] += log_high
-            # each entry is a sum of so many products; of logarithms, each as large as their reach
+            # each entry is a sum of that many products; of logarithms, each as large as their reach
             ledger[TERMS] += added + 3.0 + abs(log_high) + (2.0 * reach if logs is not None else 0.0)
         if not forwards and node < plan.num_factors:
             if logs is None and spread[node] + spread[now.out] > LINEAR_RANGE:

@@ -7,8 +7,8 @@ division, so zeros are harmless.  The adjoint of a factor, times the factor, is 
 Tables are numbered: node a is table a, its adjoint table N + a, and table 2N is the number 1.  The arena has the
 factors first, as they were given, then the 1, and then a place for every table for as long as it is used.
 
-Where not all tables fit until they are used on the way back, the steps forwards are cut into segments: the first pass
-keeps only what is alive at the cuts, and a segment's tables are made again when the way back comes to it.
+Where not all tables fit until the pass back uses them, the steps forwards are cut into segments: the first pass
+keeps only what is alive at the cuts, and a segment's tables are made again when the pass back comes to it.
 """
 
 from typing import Any, NamedTuple

@@ -281,7 +281,7 @@ def _logarithms(arena, out, first, second, size, run, in_first, in_second, row):
 
 @kernel
 def step(plan, k, num_states, arena, scale, lists, blocks, share, logs, cancel_flag):
-    """Step k, or share[0] of share[1] of it, which write to different entries and the same whoever has the others.
+    """Step k, or share[0] of share[1] of it, which write to different entries and the same in whatever thread.
     Returns how many additions any of the terms of an entry goes through."""
     now = plan.steps[k]
     factor = scale[now.first] * scale[now.second]

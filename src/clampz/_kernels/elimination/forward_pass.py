@@ -144,7 +144,7 @@ def forwards(plan, values, store, spread, scale, scratch, logs, cancel_flag):
         out = store[plan.steps[k].message : plan.steps[k + 1].message]
         lo_size, hi_size = shared.sizes(plan, k)
         reach = _reach(plan, k, spread)
-        # an entry is a product of so many factors, each a rounding; of logarithms, each as large as their reach
+        # an entry is a product of that many factors, each a rounding; of logarithms, each as large as their reach
         products = plan.steps[k + 1].begin - plan.steps[k].begin + plan.steps[k + 1].operand - plan.steps[k].operand
         terms += reach * (1.0 + products / ROUNDINGS_PER_TERM) + products + num_states
         if reach > LINEAR_RANGE and logs is None:

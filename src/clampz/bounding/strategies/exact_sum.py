@@ -61,8 +61,8 @@ class WholeWork:
         (self._later if by == "method" else self._first).append((begin, WholeModel(by)))
 
     def add_sum(self, whole: ExactPlan, options: BoundOptions, crew: Crew, budget: Budget) -> None:
-        """Have a sum done: in slices by all if it is done soon, else so that one is left for bounds.  Overdue where
-        the watch is over first."""
+        """Have a sum done: in slices by all if it is done soon, else so that one is left for bounds.  Cancelled
+        where the budget ends first."""
         if whole.slices is None:
             memory = WHOLE_MEMORY * options.num_bytes
             until = budget.share(WHOLE_TIME_ALONE if crew.num_threads == 1 else 1.0)
