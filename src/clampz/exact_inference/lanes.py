@@ -264,7 +264,7 @@ def exact_estimates(
     marginals: Floats,
     state: ExactState,
 ) -> Estimates:
-    """Of lanes whose log Z is known up to an error, or nan where the run was stopped before."""
+    """Return the estimates of lanes whose log Z is known up to an error, or nan where the run was stopped first."""
     done = ~np.isnan(log_z)
     stopped_by = budget.stopped_by or "tol"
     return Estimates(

@@ -80,7 +80,7 @@ class Asked(NamedTuple):
         )
 
     def num_entries(self, model: Model) -> int:
-        """Of all tables together."""
+        """Return the number of entries of all tables together."""
         return (
             int(np.multiply.reduceat(model.num_states[self.variables], self.start[:-1]).sum()) if len(self.place) else 0
         )

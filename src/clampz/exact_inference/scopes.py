@@ -112,7 +112,7 @@ def least_bytes(model: Model) -> int:
 
 
 def _num_bytes(*counts: int) -> int:
-    """Of variables, factors, variables of factors and entries of their tables."""
+    """Return the bytes for counts of variables, factors, variables of factors and entries of tables."""
     return int(8 * WORDS @ counts)
 
 

@@ -40,7 +40,7 @@ class Mixture(NamedTuple):
 
     @classmethod
     def of(cls, log_weight: Floats, unary: Floats, tables: Floats) -> "Mixture":
-        """Of sums whose marginals are the columns (S, B) and rows (B, T)."""
+        """Mix sums whose marginals are the columns (S, B) and rows (B, T)."""
         total = log_sum_exp(log_weight)
         share = np.exp(log_weight - total)
         return cls(total, unary @ share, share @ tables)

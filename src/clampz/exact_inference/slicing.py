@@ -94,7 +94,7 @@ class Slicing:
 
     @property
     def num_bytes(self) -> float:
-        """Of the tables of each sum."""
+        """Bytes of the tables of each sum."""
         return self.bytes_per_entry * self.entries
 
     @property
@@ -281,8 +281,10 @@ class Slicer:
         return replace(plan, entries=found.total, order=found) if found.total < plan.entries else plan
 
     def _quick_order(self, left: Integers, limit: float, budget: Budget | None) -> EliminationOrder:
-        """Of the elimination of the variables with a choice of states, after the others; incomplete from `limit` on, or
-        where the budget ended first."""
+        """Find an order that eliminates the variables with a choice of states after the others.
+
+        It is incomplete from `limit` on, or where the budget ended first.
+        """
         return quick_order(self.edges[(left[self.edges] > 1).all(axis=1)], np.log2(left), left > 1, limit, budget)
 
 

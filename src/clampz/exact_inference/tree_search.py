@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from clampz._kernels.contraction import tree as trees
+from clampz._kernels.contraction.reconfiguration import from_leaves, reconfigure
 from clampz.numerics import Floats
 from clampz.runtime.budget import Budget, run_cancellable
 
@@ -78,13 +79,13 @@ class _Search:
         while better and not (self.budget is not None and self.budget.must_stop()):
             allowed = max(FIRST_LOOKS, self.share * own.sum() / SECONDS_PER_LOOK) - self.looked
             if len(own) <= allowed:
-                nodes = trees.from_leaves(tree.left, tree.right, tree.parent)
+                nodes = from_leaves(tree.left, tree.right, tree.parent)
             else:
                 nodes = np.argsort(-own)[: max(0, int(allowed))]
                 nodes = nodes[own[nodes] > NEGLIGIBLE * own.sum()]
             self.looked += len(nodes)
             fixed = (tree, size, own, nodes, self.log_states, limit)
-            better, pool = run_cancellable(self.budget, len(nodes) * SECONDS_PER_LOOK, trees.reconfigure, *fixed)
+            better, pool = run_cancellable(self.budget, len(nodes) * SECONDS_PER_LOOK, reconfigure, *fixed)
             tree = tree._replace(pool=pool)
         seconds = float(trees.measure(tree, self.log_states, np.inf)[1].sum())
         return FoundTree(tree, float(own.sum()), seconds, float(size.max(initial=1.0)))

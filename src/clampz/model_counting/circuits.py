@@ -81,7 +81,7 @@ class Circuit:
         return float(self.error[-1]) + self.scale_error + EPS * abs(self.log_count)
 
     def probabilities(self) -> Floats:
-        """Of each literal: 2 boolean + (literal < 0)."""
+        """Return the probability of each literal, at 2 boolean + (literal < 0)."""
         flow = kernels.literal_flows(*self.nodes[:4], self.value, len(self.log_weight) // 2 - 1)
         weight = np.exp(self.log_weight)
         # what does not mention a boolean has either of its states, by weight

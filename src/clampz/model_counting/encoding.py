@@ -124,7 +124,7 @@ class _Encoder:
         )
 
     def _tables(self) -> Iterator[tuple[list[int], Floats]]:
-        """Those over two and more variables."""
+        """Yield the scopes and tables over two and more variables."""
         for k, scope in enumerate(self._model.edges.tolist()):
             yield scope, self._model.pairwise.at(k)
         for variables, table in self._model.factors:

@@ -116,7 +116,7 @@ class Program:
 
 
 def wait_for(programs: Sequence[Program], budget: Budget) -> list[Program]:
-    """Those that are done, as soon as there are any; none where the budget ends before."""
+    """Return the programs that are done, as soon as one is; none where the budget ends first."""
     while not budget.must_stop():
         if done := [program for program in programs if program.done()]:
             return done

@@ -134,7 +134,7 @@ def _certified(plan: PlanarPlan, keep: bool, budget: Budget | None, most: int) -
 
 
 def _marginals(model: Model, plan: PlanarPlan, inverse: Floats) -> tuple[Floats, Floats]:
-    """Of variables and edges, as tables.
+    """Return the marginals of variables and edges, as tables.
 
     An edge is not cut with probability A_e A^-1_e, the derivative of log Pf by the logarithm of its weight.  Variables
     without fields are 0 or 1 alike; others agree with the fields' spin with the probability of being 1.

@@ -241,7 +241,7 @@ def bytes_in_words(number: float) -> str:
 
 
 def fits_into(memory: int | str | None, num_bytes: int) -> bool:
-    """Whether a run may take so many bytes; a few are taken without even looking at what is free."""
+    """Return whether a run may take this many bytes; a few are taken without even looking at what is free."""
     return (memory is None and num_bytes <= SMALL_BYTES) or num_bytes <= memory_allowed(memory)
 
 
@@ -267,7 +267,7 @@ def _free_bytes() -> int:
 
 
 def _free_elsewhere() -> int:
-    """The same where it is not Linux: what Windows says, and half of what there is where nobody says what is free."""
+    """Return the free memory where it is not Linux, or half of all memory where no system call tells."""
     if sys.platform == "win32":
         status = (ctypes.c_uint64 * 8)(64)  # of MEMORYSTATUSEX: its size, then at 2 what is free
         return int(status[2]) if ctypes.windll.kernel32.GlobalMemoryStatusEx(status) else UNKNOWN_BYTES

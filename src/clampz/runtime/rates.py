@@ -37,7 +37,7 @@ class Rate:
         RATES[self.name] = self
 
     def learn(self, units: float, seconds: float) -> None:
-        """Move the rate towards what so many units took; work that a coarse clock has not seen teaches nothing."""
+        """Move the rate towards what was measured; work that a coarse clock has not seen teaches nothing."""
         if units > 0 and seconds > 0:
             seen = min(max(seconds / units, self.lowest * self.prior), self.highest * self.prior)
             self.learned += min(1.0, seconds / TELLING_SECONDS) * (seen - self.learned)

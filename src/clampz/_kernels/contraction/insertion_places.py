@@ -172,7 +172,7 @@ def best_place(state, ways, num_seen, scope, log_states, limit):
 
 @inline
 def _log_out(state, ways, a):
-    """Of a node as it would be."""
+    """Return the log entries of what a node would hand on, with the variables carried through it."""
     return state.log_out[a] + (ways.more_out[a] if ways.mark[a] == state.counts[MARK] else 0.0)
 
 

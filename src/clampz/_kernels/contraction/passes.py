@@ -247,7 +247,7 @@ def go_on(plan, factors, sizes, arena, lists, blocks, beliefs, ledger, first, la
 
 @kernel
 def fill_marginals(factors, home, beliefs, state_start, marginals):
-    """Of every variable, from the factor `home` that has it; one that none has is uniform."""
+    """Write every variable's marginal from the belief of its factor `home`; without a factor it is uniform."""
     for v in range(home.size):
         size = factors.num_states[v]
         begin = state_start[v]

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from clampz._kernels.contraction.tree import from_leaves
+from clampz._kernels.contraction.reconfiguration import from_leaves
 from clampz._kernels.jit import kernel, part
 from clampz._kernels.records import record
 

@@ -64,7 +64,7 @@ class RelevantModel:
 
     @property
     def rows(self) -> Integers:
-        """Of all states of what is asked for, among those of the rest."""
+        """Rows of the states asked for, among those of the reduced model."""
         return ranges(self.rest.unary.start[self.within], self.rest.num_states[self.within])
 
 

@@ -27,7 +27,7 @@ from clampz.runtime.budget import Budget
 from clampz.runtime.workers import Crew, Job, finished
 
 # A plan of the sum of the whole is waited for during the share of the time for plans, and looked for beside other work
-# during the longer one.  Beyond so many edges, where methods need the cores, it is not waited for.
+# during the longer one.  Beyond this number of edges, where methods need the cores, it is not waited for.
 LONG_PLANNING_SHARE, MANY_EDGES = 0.5, 20_000
 # The share of the memory that programs which count may have; the share of the time, and seconds at most, that a count
 # of what is nearly all constraints has the cores to itself: bounds do not get far there.

@@ -179,12 +179,12 @@ class BranchAndBound:
 
     def _draw_last(self, pending: Jobs, crew: Crew) -> None:
         """Take the draws that are under way, or else make a few."""
-        under_way = pending.draws
-        job = under_way or self._estimator.last(self._halving, crew, self.budget)
+        running = pending.draws
+        job = running or self._estimator.last(self._halving, crew, self.budget)
         while job is not None and not self.budget.must_stop():
             if finished([job], PATIENCE):
-                if under_way is not None:
-                    pending.pop(under_way)
+                if running is not None:
+                    pending.pop(running)
                 self._estimator.take(job.result())
                 return
 
