@@ -102,17 +102,14 @@ def tied_parameters(
     """
     check_model(model)
     states = model.num_states
-    shapes = {
-        "variables": [(k,) for k in states.tolist()],
-        "edges": [tuple(pair) for pair in states[model.edges].tolist()],
-        "factors": [factor.table.shape for factor in model.factors],
-    }
-    asked = {"variables": variables, "edges": edges, "factors": factors}
-    starts = {"variables": model.unary.start, "edges": model.pairwise.start, "factors": model.factors.start}
+    tables: tuple[tuple[str, str | ArrayLike, Integers, list[tuple[int, ...]]], ...] = (
+        ("variables", variables, model.unary.start, [(k,) for k in states.tolist()]),
+        ("edges", edges, model.pairwise.start, [tuple(pair) for pair in states[model.edges].tolist()]),
+        ("factors", factors, model.factors.start, [factor.table.shape for factor in model.factors]),
+    )
     rows, columns, num_parameters, num_entries = [], [], 0, 0
-    for kind, groups in asked.items():
-        start = starts[kind]
-        first, used = _first_parameters(kind, groups, shapes[kind], np.diff(start))
+    for kind, groups, start, shapes in tables:
+        first, used = _first_parameters(kind, groups, shapes, np.diff(start))
         table = np.repeat(np.arange(len(first)), np.diff(start))
         entry = np.arange(start[-1])
         learned = first[table] >= 0
