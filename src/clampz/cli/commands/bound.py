@@ -90,16 +90,8 @@ def run(args: argparse.Namespace) -> int:
     out = requested_output(args, FORMS)
     if args.checkpoint is not None:
         check_file(args.checkpoint, "--checkpoint")
-    options = BoundOptions(
-        gap=args.gap,
-        time=args.time,
-        memory=args.memory,
-        leaves=args.leaves,
-        max_table=args.max_table,
-        exact=not args.no_exact,
-        threads=args.threads,
-        seed=as_seed(args.seed),
-    )
+    given = {name: getattr(args, name) for name in ("gap", "time", "memory", "leaves", "max_table", "threads")}
+    options = BoundOptions(exact=not args.no_exact, seed=as_seed(args.seed), **given)
     if args.marginals is not None:
         for name in ("checkpoint", "plot"):
             if getattr(args, name) is not None:

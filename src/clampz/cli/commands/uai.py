@@ -9,7 +9,6 @@ gigabytes; --memory is written as everywhere.
 """
 
 import argparse
-import math
 import os
 from pathlib import Path
 
@@ -85,9 +84,6 @@ def environment_limit(name: str, unit: str) -> float | None:
     if not text:
         return None
     try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not value > 0:
-        raise CommandError(f"{name}: expected {unit} > 0 in the environment, found {text!r}")
-    return value
+        return arguments.positive(text)
+    except argparse.ArgumentTypeError:
+        raise CommandError(f"{name}: expected {unit} > 0 in the environment, found {text!r}") from None
