@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clampz._kernels import graph as kernels
-from clampz.elimination.plans import Scopes
+from clampz.exact_inference.scopes import Scopes
 from clampz.model import Model
 from clampz.model.conditioning import states_left
 from clampz.model.couplings import HARD_STRENGTH
