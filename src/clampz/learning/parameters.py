@@ -8,6 +8,7 @@ parameters w (K,),
 where base are the potentials of the model given, and mu its marginals in the order of theta.  Hard zeros stay.
 """
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -134,17 +135,12 @@ def _first_parameters(
         known = {"each": list(range(len(shapes))), "all": by_shape, "none": [-1] * len(shapes)}
         numbers: NDArray[Any] = np.array(known[groups], dtype=np.int64)
     else:
-        try:
+        numbers = np.array([None])
+        with suppress(ValueError):  # of lists of different lengths
             numbers = np.asarray(groups)
-        except ValueError:
-            raise OptionError(
-                f"{kind}: expected a whole number for each of {len(shapes)} tables, found {shown(groups)}"
-            ) from None
         if numbers.shape != (len(shapes),) or not (numbers.dtype.kind in "iu" or numbers.size == 0):
-            raise OptionError(
-                f"{kind}: expected a whole number for each of {len(shapes)} tables, "
-                f"found {numbers.dtype} of shape {numbers.shape}"
-            )
+            expected = f"a whole number for each of {len(shapes)} tables"
+            raise OptionError(f"{kind}: expected {expected}, found {shown(groups)}")
     first = np.full(len(shapes), -1, dtype=np.int64)
     learned = np.flatnonzero(numbers >= 0)
     if not learned.size:
