@@ -18,7 +18,7 @@ from clampz.runtime.progress import in_lines
 def test_ctrl_c_ends_work_with_what_it_has():
     listener = ProgressListener()
 
-    def work() -> int:
+    def work(_: ProgressListener) -> int:
         progress = cz.results.Progress(
             method="trw", num_iter=1, residual=1.0, log_z=0.0, num_lanes=2, num_finished=0, seconds=0.0
         )
@@ -41,7 +41,7 @@ def test_work_that_does_not_stop_is_given_up(monkeypatch):
     press_ctrl_c(0.2)
     release, ended = threading.Event(), threading.Event()
 
-    def endless() -> None:
+    def endless(_: ProgressListener) -> None:
         release.wait()
         ended.set()
 
@@ -52,7 +52,7 @@ def test_work_that_does_not_stop_is_given_up(monkeypatch):
 
 
 def test_errors_of_work_are_raised():
-    def broken() -> None:
+    def broken(_: ProgressListener) -> None:
         raise cz.errors.ModelError("no good")
 
     with pytest.raises(cz.errors.ModelError, match="no good"):

@@ -98,5 +98,8 @@ def make_parser() -> CommandParser:
     parser.set_defaults(run=None, parser=parser, of_command=parser)
     commands = parser.add_subparsers(dest="command", metavar="command", title="commands")
     for command in COMMANDS:
-        command.add(commands)
+        name, texts = command.__name__.rpartition(".")[2], {"help": command.SUMMARY, "description": command.DESCRIPTION}
+        one = commands.add_parser(name, epilog=f"examples:\n{command.EXAMPLES}", **texts)
+        one.set_defaults(run=command.run, of_command=one)
+        command.add_arguments(one)
     return parser

@@ -15,7 +15,7 @@ from clampz.clamping.clamp import META_SELECTORS
 from clampz.clamping.selectors import selectors
 from clampz.cli.assignments import parse_evidence
 from clampz.cli.exit_codes import BAD_INPUT, CommandError
-from clampz.cli.live_progress import run_to_the_end
+from clampz.cli.live_progress import ProgressListener, run_to_the_end
 from clampz.cli.outputs import STANDARD_STREAM, STDIN, display_name
 from clampz.io import evidence as evidence_files
 from clampz.model import Model
@@ -59,17 +59,6 @@ class CommandParser(argparse.ArgumentParser):
         self.exit(BAD_INPUT, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
 
-def add_command(
-    commands: Any, name: str, run: Callable[[argparse.Namespace], int], *, summary: str, description: str, examples: str
-) -> CommandParser:
-    """Declare a command and return its parser."""
-    parser: CommandParser = commands.add_parser(
-        name, help=summary, description=description, epilog=f"examples:\n{examples}"
-    )
-    parser.set_defaults(run=run, of_command=parser)
-    return parser
-
-
 # -- what several commands take ---------------------------------------------------------------------------------------
 
 
@@ -93,7 +82,7 @@ def read_model(args: argparse.Namespace) -> Model:
     if known == args.model == STANDARD_STREAM:
         raise CommandError("--evidence -: expected a file, found standard input, which the model is read from")
 
-    def read() -> Model:
+    def read(_: ProgressListener) -> Model:
         model = io.parse(STDIN, read_stdin()) if args.model == STANDARD_STREAM else clampz.read(args.model)
         if known == STANDARD_STREAM:
             return evidence_files.under(model, STDIN, read_stdin())
@@ -116,13 +105,15 @@ def add_memory(parser: CommandParser, what: str) -> None:
     parser.add_argument("--memory", type=memory_size, metavar="SIZE", help=help_text)
 
 
-def add_threads(parser: CommandParser) -> None:
+def add_threads_and_seed(parser: CommandParser) -> None:
     parser.add_argument("--threads", type=whole_number(1), metavar="N", help="threads to use (default: all cores)")
-
-
-def add_seed(parser: CommandParser) -> None:
     help_text = "of whatever has chance in it: the same seed gives the same result, unless time ends it (default: 0)"
     parser.add_argument("--seed", type=whole_number(0), default=0, metavar="N", help=help_text)
+
+
+def limits(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the time, memory, threads and seed of a command as the library's calls take them."""
+    return {"time": args.time, "memory": args.memory, "threads": args.threads, "rng": args.seed}
 
 
 def add_json(parser: CommandParser, what: str = "") -> None:

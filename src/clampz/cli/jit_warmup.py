@@ -14,7 +14,6 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from types import FrameType
 from typing import NoReturn
 
 import numpy as np
@@ -134,13 +133,9 @@ def run_without_compiling() -> NoReturn:
     warnings.simplefilter("ignore")
     warnings.filterwarnings("error", r"overflow encountered in scalar (add|subtract|multiply)", RuntimeWarning)
     warnings.filterwarnings("ignore", module=r"clampz\._kernels\.(bits|random_numbers)$")
-    signal.signal(signal.SIGTERM, _give_up)
+    signal.signal(signal.SIGTERM, lambda signum, frame: sys.exit(GAVE_UP))
     code = GAVE_UP
     with suppress(BaseException):
         code = main(sys.argv[1:])
         sys.stdout.flush()
     os._exit(code)
-
-
-def _give_up(signum: int, frame: FrameType | None) -> NoReturn:
-    raise SystemExit(GAVE_UP)

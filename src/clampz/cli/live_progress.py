@@ -1,8 +1,8 @@
 """Run work in a thread, show its progress on the terminal, and stop it at Ctrl-C."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from threading import Thread
 from typing import TypeVar
 
@@ -50,38 +50,49 @@ class ProgressListener:
 
 
 def run_interruptibly(
-    work: Callable[[], T],
+    work: Callable[[ProgressListener], T],
     what: str,
     listener: ProgressListener | None = None,
     display: Callable[[], AbstractContextManager[Show]] = terminal_line,
 ) -> tuple[T, bool]:
     """Run work with progress shown after a second; return its result, and whether Ctrl-C stopped it.
 
-    The work has a thread of its own, so that Ctrl-C is heard at once.  The first one asks the listener to stop the work
-    with what it has.  Work that cannot stop, such as one exact sum, is abandoned two seconds later or at the second
-    Ctrl-C.
+    The work has a thread of its own, so that Ctrl-C is heard at once.  The first one asks the listener, which the work
+    is given, to stop it with what it has.  Work that cannot stop, such as one exact sum, is abandoned two seconds later
+    or at the second Ctrl-C.
     """
-    listener, future, budget = listener or ProgressListener(), Future[T](), Budget()
+    heard, future, budget = listener or ProgressListener(), Future[T](), Budget()
 
     def run() -> None:
         try:
-            future.set_result(work())
+            future.set_result(work(heard))
         except BaseException as error:  # raised again below, where it is caught
             future.set_exception(error)
 
     Thread(target=run, daemon=True).start()
-    with display() as show, on_ctrl_c(listener.ask_to_stop):
+    with display() as show, on_ctrl_c(heard.ask_to_stop):
         while not wait([future], LOOK).done:
             if budget.seconds > PATIENCE:
-                show(listener.text(what, budget.seconds))
-            if listener.grace is not None and listener.grace.must_stop():
+                show(heard.text(what, budget.seconds))
+            if heard.grace is not None and heard.grace.must_stop():
                 raise AbandonedError
-    return future.result(), listener.stop
+    return future.result(), heard.stop
 
 
-def run_to_the_end(work: Callable[[], T], what: str, listener: ProgressListener | None = None) -> T:
+def run_to_the_end(work: Callable[[ProgressListener], T], what: str) -> T:
     """Run work that is worth nothing unless it is finished: Ctrl-C raises KeyboardInterrupt."""
-    result, stopped = run_interruptibly(work, what, listener)
+    result, stopped = run_interruptibly(work, what)
     if stopped:
         raise KeyboardInterrupt
     return result
+
+
+@contextmanager
+def announced(what: str, seconds: float) -> Iterator[None]:
+    """Say on the terminal what is done, and for how long at most; Ctrl-C before there is anything abandons it."""
+    try:
+        with terminal_line() as say:
+            say(f"{what}: {seconds:g} s at most, Ctrl-C stops")
+            yield
+    except KeyboardInterrupt:
+        raise AbandonedError from None

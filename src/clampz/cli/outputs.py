@@ -99,33 +99,29 @@ def requested_output(
     Before anything is computed, files and pictures that could not be written are refused, and missing libraries.
     `endings` are the forms by how the name of a file may end; without them, each form is its own ending.
     """
-    output = _requested_form(args, forms, endings or {f".{form}": form for form in forms}, option, with_what)
+    path, form, endings = args.out, args.format or "", endings or {f".{form}": form for form in forms}
+    if form and form not in forms:
+        raise CommandError(f"--format {form}: expected {', '.join(forms)}{with_what and f' with {with_what}'}")
+    if path is None:
+        path = STANDARD_STREAM if form else None
+    else:
+        suffix = Path(path.name.lower().removesuffix(".gz")).suffix
+        form = form or next((form for ending, form in endings.items() if ending.lower() == suffix), "")
+        if path != STANDARD_STREAM:
+            check_file(path, option, () if form else [*endings])
+        elif not form:
+            raise CommandError(
+                f"{option} -: expected --format {', '.join(forms)}, as - has no name to say it, found none"
+            )
+        elif form in BINARY and sys.stdout.isatty():
+            raise CommandError(f"{option} -: expected a file or a pipe for {form}, found a terminal")
+    output = Output(path, form)
     if getattr(args, "plot", None) is not None:
         check_file(args.plot, "--plot", PICTURE_SUFFIXES)
         require("matplotlib")
     if not getattr(args, "json", True) and not output.is_standard:
         require("rich")
     return output
-
-
-def _requested_form(
-    args: argparse.Namespace, forms: Sequence[str], endings: Mapping[str, str], option: str, with_what: str
-) -> Output:
-    """Return the output for the form that `--format`, or the ending of the file, says."""
-    path: Path | None = args.out
-    if args.format is not None and args.format not in forms:
-        raise CommandError(f"--format {args.format}: expected {', '.join(forms)}{with_what and f' with {with_what}'}")
-    if path is None:
-        return Output(STANDARD_STREAM if args.format else None, args.format or "")
-    suffix = Path(path.name.lower().removesuffix(".gz")).suffix
-    form = args.format or next((form for ending, form in endings.items() if ending.lower() == suffix), "")
-    if path != STANDARD_STREAM:
-        check_file(path, option, () if form else [*endings])
-    elif not form:
-        raise CommandError(f"{option} -: expected --format {', '.join(forms)}, as - has no name to say it, found none")
-    elif form in BINARY and sys.stdout.isatty():
-        raise CommandError(f"{option} -: expected a file or a pipe for {form}, found a terminal")
-    return Output(path, form)
 
 
 def model_encoders(model: Model) -> dict[str, Callable[[], bytes]]:

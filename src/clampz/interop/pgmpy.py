@@ -50,7 +50,9 @@ def from_pgmpy(network: Any, *, evidence: Evidence | None = None) -> Model:
         cz.exact(cz.from_pgmpy(network, evidence={"alarm": "on"})).log_z
     """
     models = library("pgmpy.models")
-    bayesian, markov, of_factors = (_is_a(network, models, names) for names in (BAYESIAN, MARKOV, OF_FACTORS))
+    bayesian, markov, of_factors = (
+        isinstance(network, _classes(models, names)) for names in (BAYESIAN, MARKOV, OF_FACTORS)
+    )
     if not (bayesian or markov or of_factors):
         raise ModelError(
             "expected a discrete Markov network, factor graph or Bayesian network of pgmpy, "
@@ -122,16 +124,16 @@ def to_pgmpy(model: Model, kind: Literal["markov", "factor graph"] = "markov") -
         network.add_nodes_from(factors)
         network.add_edges_from((name, factor) for factor in factors for name in factor.variables)
         return network
-    network = next(getattr(models, name) for name in MARKOV if hasattr(models, name))()
+    network = _classes(models, MARKOV)[0]()
     network.add_nodes_from(names)
     network.add_edges_from(pair for factor in factors for pair in combinations(factor.variables, 2))
     network.add_factors(*factors)
     return network
 
 
-def _is_a(network: Any, models: Any, names: tuple[str, ...]) -> bool:
-    """Whether a network is of one of pgmpy's classes, of which a release has some."""
-    return any(isinstance(network, getattr(models, name)) for name in names if hasattr(models, name))
+def _classes(models: Any, names: tuple[str, ...]) -> tuple[Any, ...]:
+    """Return pgmpy's classes of these names, of which a release has some."""
+    return tuple(getattr(models, name) for name in names if hasattr(models, name))
 
 
 def _gather_states(states: dict[Any, list[Any]], factor: Any) -> None:

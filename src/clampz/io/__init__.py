@@ -121,16 +121,10 @@ def parse(name: str, data: bytes) -> Model:
     """Parse the bytes of a file of any format, also compressed, recognised by their content; the name is for
     messages."""
     data = files.decompressed(name, data)
-    return FORMATS[_recognised(data)].parse(name, data)
-
-
-def _recognised(data: bytes) -> str:
-    """Recognise the format of bytes by how they begin."""
-    if data.startswith(b"PK"):
-        return ".npz"
     first = FIRST_WORD.match(data)
     word = first.group(1) if first else b""
-    return ".json" if word.startswith((b"{", b"[")) else ".fg" if word[:1].isdigit() else ".uai"
+    suffix = ".json" if word.startswith((b"{", b"[")) else ".fg" if word[:1].isdigit() else ".uai"
+    return FORMATS[".npz" if data.startswith(b"PK") else suffix].parse(name, data)
 
 
 def suffix_of(path: AnyPath) -> str:

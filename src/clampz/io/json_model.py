@@ -17,6 +17,7 @@ A factor is its variables, by name or index, and its table, a list for each stat
 hard zero is "-inf", for which JSON has no number.  A variable without a factor of its own has zeros.
 """
 
+import json
 from itertools import chain, pairwise
 from typing import Any
 
@@ -26,8 +27,7 @@ from clampz.errors import shown
 from clampz.io import files, own_formats
 from clampz.io.own_formats import fail
 from clampz.model import Model
-from clampz.model.factors import FactorTables
-from clampz.model.tables import offsets, piece_of, ranges
+from clampz.model.tables import offsets, piece_of
 from clampz.numerics import Floats, Integers
 
 ZERO = "-inf"
@@ -52,28 +52,9 @@ def encode(model: Model) -> bytes:
     known = list(map(own_formats.as_text, model.names or range(model.num_variables)))
     said = [known[i] for i in factors.variables.tolist()]
     scopes = (", ".join(said[begin:end]) for begin, end in pairwise(factors.scope_start.tolist()))
-    texts = [f"[[{scope}], {table}]" for scope, table in zip(scopes, _tables(factors), strict=True)]
+    tables = (json.dumps(factor.table.tolist()).replace("-Infinity", f'"{ZERO}"') for factor in factors)
+    texts = [f"[[{scope}], {table}]" for scope, table in zip(scopes, tables, strict=True)]
     return own_formats.as_bytes(["{", *lines, '"factors": [', ",\n".join(texts), "]", "}"])
-
-
-def _tables(factors: FactorTables) -> list[str]:
-    """Format every table as nested lists."""
-    entries = np.array(list(map(repr, factors.flat.tolist())), dtype=object)
-    entries[np.isneginf(factors.flat)] = f'"{ZERO}"'
-    arity, sizes = np.diff(factors.scope_start), np.diff(factors.start)
-    tables = np.empty(len(factors), dtype=object)
-    for num_axes in np.unique(arity).tolist():
-        chosen = np.flatnonzero(arity == num_axes)
-        scopes = factors.variables[ranges(factors.scope_start[chosen], arity[chosen])].reshape(len(chosen), num_axes)
-        texts = entries[ranges(factors.start[chosen], sizes[chosen])].tolist()
-        # the innermost lists first: of the last variable's states
-        for p in range(num_axes - 1, -1, -1):
-            before = factors.num_states[scopes[:, :p]].prod(axis=1, dtype=np.int64)
-            ends = offsets(np.repeat(factors.num_states[scopes[:, p]], before)).tolist()
-            texts = [f"[{', '.join(texts[begin:end])}]" for begin, end in pairwise(ends)]
-        tables[chosen] = texts
-    listed: list[str] = tables.tolist()
-    return listed
 
 
 def parse(path: files.AnyPath, data: bytes) -> Model:
@@ -115,47 +96,33 @@ def _variables(path: files.AnyPath, found: list[Any], arity: Integers, names: li
             return np.array(found, dtype=np.int64)
     except (KeyError, OverflowError):
         pass
-    k = next(k for k, each in enumerate(found) if each not in index_of and not _is_index(each))
+    k = next(
+        k for k, each in enumerate(found) if each not in index_of and not (type(each) is int and abs(each) < 2**62)
+    )
     fail(
         path, f"expected a variable, by index or name, found {shown(found[k])}", f"factor {piece_of(offsets(arity), k)}"
     )
 
 
-def _is_index(found: object) -> bool:
-    return type(found) is int and abs(found) < 2**62
-
-
 def _values(
     path: files.AnyPath, tables: list[Any], num_states: Integers, arity: Integers, variables: Integers
 ) -> Floats:
-    """Return the entries of all tables end to end. Tables of as many axes are gone into together, axis after axis."""
-    place, parts = offsets(arity), {}
-    for num_axes in np.unique(arity).tolist():
-        chosen = np.flatnonzero(arity == num_axes)
-        shapes = num_states[variables[ranges(place[chosen], arity[chosen])].reshape(len(chosen), num_axes)]
-        level, factor = [tables[f] for f in chosen.tolist()], chosen
-        for p in range(num_axes):
-            wanted = np.repeat(shapes[:, p], np.bincount(np.searchsorted(chosen, factor), minlength=len(chosen)))
-            sizes = np.fromiter((len(each) if type(each) is list else -1 for each in level), np.int64, len(level))
-            wrong = np.flatnonzero(sizes != wanted)
-            if wrong.size:
-                f = int(factor[wrong[0]])
-                shape = tuple(num_states[variables[place[f] : place[f + 1]]].tolist())
+    """Return the entries of all tables end to end; tables of another shape than their variables have are refused."""
+    states, entries, start = num_states[variables].tolist(), [], [0]
+    for f, (begin, end) in enumerate(pairwise(offsets(arity).tolist())):
+        level = [tables[f]]
+        for size in states[begin:end]:
+            if not all(type(each) is list and len(each) == size for each in level):
+                shape = tuple(states[begin:end])
                 fail(path, f"expected a table of shape {shape}, found {shown(tables[f])}", f"factor {f}")
-            level, factor = list(chain.from_iterable(level)), np.repeat(factor, sizes)
-        parts[num_axes] = chosen, factor, level
-    sizes = np.zeros(len(arity), dtype=np.int64)
-    for chosen, factor, _ in parts.values():
-        sizes[chosen] = np.bincount(np.searchsorted(chosen, factor), minlength=len(chosen))
-    start = offsets(sizes)
-    values = np.empty(start[-1])
-    for chosen, factor, level in parts.values():
-        values[ranges(start[chosen], sizes[chosen])] = _numbers(path, level, factor)
-    return values
+            level = list(chain.from_iterable(level))
+        entries += level
+        start.append(len(entries))
+    return _numbers(path, entries, np.array(start))
 
 
-def _numbers(path: files.AnyPath, found: list[Any], factor: Integers) -> Floats:
-    """Convert numbers, or "-inf"; `factor` says whose they are."""
+def _numbers(path: files.AnyPath, found: list[Any], start: Integers) -> Floats:
+    """Convert numbers, or "-inf"; `start` says where the entries of each factor begin."""
     kinds = set(map(type, found))
     try:
         if kinds <= {int, float, str}:
@@ -165,8 +132,8 @@ def _numbers(path: files.AnyPath, found: list[Any], factor: Integers) -> Floats:
     except (TypeError, OverflowError):
         pass
     k = next(k for k, each in enumerate(found) if not _is_number(each))
-    first = int(np.searchsorted(factor, factor[k]))
-    fail(path, f'expected a number or "{ZERO}", found {shown(found[k])}', f"factor {factor[k]}, entry {k - first}")
+    f = piece_of(start, k)
+    fail(path, f'expected a number or "{ZERO}", found {shown(found[k])}', f"factor {f}, entry {k - start[f]}")
 
 
 def _is_number(found: object) -> bool:

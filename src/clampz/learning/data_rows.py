@@ -13,7 +13,6 @@ from clampz.display.formatting import some
 from clampz.errors import EvidenceError, shown
 from clampz.model import Model
 from clampz.model.variables import MISSING
-from clampz.numerics import Integers
 
 Rows = NDArray[np.int32]
 
@@ -53,11 +52,9 @@ def _of_array(model: Model, data: Any) -> Rows:
             f"data: expected shape (rows, {n}), a state of each variable in a row, found {array.shape}; "
             "data of some of the variables may come as a DataFrame or as evidence sets"
         )
-    if array.dtype != object:
-        return _numbers(model, np.arange(n), array)
     rows = np.empty(array.shape, dtype=np.int32)
     for i in range(n):
-        rows[:, i] = _named(model, i, array[:, i])
+        rows[:, i] = _column(model, i, array[:, i])
     return rows
 
 
@@ -73,11 +70,7 @@ def _of_frame(model: Model, frame: Any) -> Rows:
         if i in column_of:
             raise EvidenceError(f"data: columns {column_of[i]!r} and {label!r} are both variable {i}")
         column_of[i] = label
-        values = frame.iloc[:, k].to_numpy()
-        if values.dtype.kind in "iuf":
-            rows[:, i] = _numbers(model, np.array([i]), values[:, None])[:, 0]
-        else:
-            rows[:, i] = _named(model, i, values.astype(object))
+        rows[:, i] = _column(model, i, frame.iloc[:, k].to_numpy())
     return rows
 
 
@@ -94,25 +87,23 @@ def _of_evidence(model: Model, sets: Sequence[Mapping[Any, Any]]) -> Rows:
     return rows
 
 
-def _numbers(model: Model, variables: Integers, values: NDArray[Any]) -> Rows:
-    """Return states of some variables, a column each, that are given by index, or by numbers that are their names."""
+def _column(model: Model, i: int, values: NDArray[Any]) -> Rows:
+    """Return states of one variable that are given by index, by name, or by numbers that are their names."""
+    if values.dtype.kind not in "iuf":
+        return _named(model, i, values.astype(object))
+    numbers = model.numbers_of(i)
+    if numbers is not None:
+        return _named_by_number(model, i, numbers, values)
     known = np.where(np.isnan(values), MISSING, values) if values.dtype.kind == "f" else values
-    if model.state_names is not None:
-        known = known.astype(np.result_type(known, np.int8))
-        for k, i in enumerate(variables.tolist()):
-            numbers = model.numbers_of(i)
-            if numbers is not None:
-                known[:, k] = _named_by_number(model, i, numbers, values[:, k])
-    bad = (known < MISSING) | (known >= model.num_states[variables])
+    bad = (known < MISSING) | (known >= model.num_states[i])
     if values.dtype.kind == "f":
         bad |= known != np.floor(known)
     if bad.any():
-        r, k = np.argwhere(bad)[0]
-        i = variables[k]
+        r = int(bad.argmax())
         called = repr(model.names[i]) if model.names else str(i)
         raise EvidenceError(
             f"data, row {r}, variable {called}: expected a state from 0 to {model.num_states[i] - 1}, "
-            f"or -1 or nan where it is missing, found {values[r, k]}"
+            f"or -1 or nan where it is missing, found {values[r]}"
         )
     return known.astype(np.int32)
 

@@ -24,7 +24,6 @@ from clampz.learning.likelihood import (
     checked,
     likelihood_of,
     without_constant,
-    without_marginals,
 )
 from clampz.learning.parameters import Features, tables_of
 from clampz.learning.results import FitStep, Likelihood
@@ -95,19 +94,22 @@ class Fit(Likelihood):
     note: str = ""
 
     def __repr__(self) -> str:
+        return f"{super().__repr__()[:-1]}; {self._ending})"
+
+    @property
+    def _ending(self) -> str:
         ended = "converged" if self.converged else f"not converged, stopped by {self.stopped_by}"
-        return f"{super().__repr__()[:-1]}; {counted(self.num_iter, 'step')}, {ended})"
+        return f"{counted(self.num_iter, 'step')}, {ended}"
 
     def _card(self) -> HtmlCard:
         card, first = super()._card(), max(0, len(self.trace) - MOST_ROWS)
-        ended = "converged" if self.converged else f"not converged, stopped by {self.stopped_by}"
         rows = [
             (f"{step.num_iter:,}", f"{step.log_likelihood:.6f}", f"{step.residual:.2g}", f"{step.seconds:.2g}")
             for step in self.trace[first:]
         ]
         return replace(
             card,
-            facts=[*card.facts, ("run", f"{counted(self.num_iter, 'step')}, {ended}")],
+            facts=[*card.facts, ("run", self._ending)],
             columns=("step", "log-likelihood", "residual", "seconds"),
             rows=rows,
             more=f"{counted(first, 'step')} before these" if first else "",
@@ -147,6 +149,8 @@ class Fit(Likelihood):
         approximation = method_named(self.method if method is None else method)
         same = method is None and options is None
         chosen = _options(approximation, self.options if same else options, memory, threads)
+        if hasattr(chosen, "marginals"):  # none are needed
+            chosen = replace(chosen, marginals=False)  # type: ignore[call-arg]
         budget = Budget(Options(time=math.inf if time is None else time).time)
         with budget.interruptible():
             model = without_constant(self.model)
@@ -154,7 +158,7 @@ class Fit(Likelihood):
             found = None if inputs is None else Inputs(model, inputs, len(rows))
             self._check_weights(found)
             cases = Cases(model, rows, found, budget)
-            objective = Objective(model, cases, approximation, without_marginals(chosen), budget)
+            objective = Objective(model, cases, approximation, chosen, budget)
             try:
                 point = objective.at(model, self.input_weights, gradient=False, both=True)
             except Cancelled:

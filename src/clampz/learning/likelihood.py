@@ -8,7 +8,6 @@ inputs of a row are added to its unary potentials.  The gradient is marginals gi
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -344,8 +343,3 @@ def likelihood_of(objective: Objective, point: ObjectiveValue) -> dict[str, Any]
 def without_constant(model: Model) -> Model:
     """Return a model without its constant, which counts for nothing in a likelihood."""
     return Model.from_contents(model.contents._replace(constant=0.0))
-
-
-def without_marginals(options: Options) -> Options:
-    """Return options without marginals, where the method can do without."""
-    return replace(options, marginals=False) if hasattr(options, "marginals") else options  # type: ignore[call-arg]

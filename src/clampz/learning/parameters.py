@@ -8,6 +8,7 @@ parameters w (K,),
 where base are the potentials of the model given, and mu its marginals in the order of theta.  Hard zeros stay.
 """
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -102,17 +103,14 @@ def tied_parameters(
     """
     check_model(model)
     states = model.num_states
-    shapes = {
-        "variables": [(k,) for k in states.tolist()],
-        "edges": [tuple(pair) for pair in states[model.edges].tolist()],
-        "factors": [factor.table.shape for factor in model.factors],
-    }
-    asked = {"variables": variables, "edges": edges, "factors": factors}
-    starts = {"variables": model.unary.start, "edges": model.pairwise.start, "factors": model.factors.start}
+    tables: tuple[tuple[str, str | ArrayLike, Integers, list[tuple[int, ...]]], ...] = (
+        ("variables", variables, model.unary.start, [(k,) for k in states.tolist()]),
+        ("edges", edges, model.pairwise.start, [tuple(pair) for pair in states[model.edges].tolist()]),
+        ("factors", factors, model.factors.start, [factor.table.shape for factor in model.factors]),
+    )
     rows, columns, num_parameters, num_entries = [], [], 0, 0
-    for kind, groups in asked.items():
-        start = starts[kind]
-        first, used = _first_parameters(kind, groups, shapes[kind], np.diff(start))
+    for kind, groups, start, shapes in tables:
+        first, used = _first_parameters(kind, groups, shapes, np.diff(start))
         table = np.repeat(np.arange(len(first)), np.diff(start))
         entry = np.arange(start[-1])
         learned = first[table] >= 0
@@ -137,17 +135,12 @@ def _first_parameters(
         known = {"each": list(range(len(shapes))), "all": by_shape, "none": [-1] * len(shapes)}
         numbers: NDArray[Any] = np.array(known[groups], dtype=np.int64)
     else:
-        try:
+        numbers = np.array([None])
+        with suppress(ValueError):  # of lists of different lengths
             numbers = np.asarray(groups)
-        except ValueError:
-            raise OptionError(
-                f"{kind}: expected a whole number for each of {len(shapes)} tables, found {shown(groups)}"
-            ) from None
         if numbers.shape != (len(shapes),) or not (numbers.dtype.kind in "iu" or numbers.size == 0):
-            raise OptionError(
-                f"{kind}: expected a whole number for each of {len(shapes)} tables, "
-                f"found {numbers.dtype} of shape {numbers.shape}"
-            )
+            expected = f"a whole number for each of {len(shapes)} tables"
+            raise OptionError(f"{kind}: expected {expected}, found {shown(groups)}")
     first = np.full(len(shapes), -1, dtype=np.int64)
     learned = np.flatnonzero(numbers >= 0)
     if not learned.size:

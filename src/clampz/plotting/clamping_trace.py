@@ -11,7 +11,7 @@ from clampz.display.formatting import KINDS, Bound, name_of, round_outward, titl
 from clampz.errors import OptionError
 from clampz.model.results import Estimate
 from clampz.plotting.figures import new_axes, size_of
-from clampz.plotting.style import FAINT, INK, PALE, SOFT, finite, num_digits, spread_apart, true_value
+from clampz.plotting.style import FAINT, INK, PALE, SOFT, finite, num_digits, numbered, spread_apart, true_value
 from clampz.runtime.options import check_option
 
 if TYPE_CHECKING:
@@ -128,9 +128,7 @@ def _labelled_clampings(results: Clampings) -> dict[str, Clamped]:
         f"{name}, {_selector_of(result)}" if names.count(name) > 1 else name
         for name, result in zip(names, every, strict=True)
     ]
-    return {
-        f"{name} #{names[:i].count(name) + 1}" if name in names[:i] else name: every[i] for i, name in enumerate(names)
-    }
+    return dict(zip(numbered(names), every, strict=True))
 
 
 def _selector_of(result: Clamped) -> str:

@@ -60,19 +60,21 @@ class ColorScale(NamedTuple):
         return cls(states.astype(np.float64), (-0.5, num_states - 0.5), shade_map().resampled(num_states), label)
 
 
-def shade_map() -> "Colormap":
-    """Return the colours of marginals and states: white to ink."""
+def color_map(colours: Any, unknown: str = "white") -> "Colormap":
+    """Return the scale that runs evenly through colours, with one more for unknown values."""
     from matplotlib.colors import LinearSegmentedColormap
 
-    return LinearSegmentedColormap.from_list("ink", ["white", INK]).with_extremes(bad=FAINT)
+    return LinearSegmentedColormap.from_list("clampz", colours).with_extremes(bad=unknown)
+
+
+def shade_map() -> "Colormap":
+    """Return the colours of marginals and states: white to ink."""
+    return color_map(["white", INK], FAINT)
 
 
 def score_map() -> "Colormap":
     """Return the colours of scores: white to dark, in a hue that no edge has."""
-    from matplotlib.colors import LinearSegmentedColormap
-
-    colours = ["white", "#f3c065", "#ad6b1c", "#3d1f06"]
-    return LinearSegmentedColormap.from_list("score", colours).with_extremes(bad="white")
+    return color_map(["white", "#f3c065", "#ad6b1c", "#3d1f06"])
 
 
 def _marginals(model: Model, marginals: Found | Solution, state: int) -> Floats:

@@ -7,7 +7,7 @@ import numpy as np
 from clampz.model import Model
 from clampz.model.couplings import HARD_STRENGTH
 from clampz.numerics import Floats, Integers
-from clampz.plotting.colors import ColorScale, score_map, shade_map
+from clampz.plotting.colors import ColorScale, color_map, score_map, shade_map
 from clampz.plotting.graph_elements import factor_positions
 from clampz.plotting.graph_layout import Layout
 from clampz.plotting.style import ATTRACTIVE, REPULSIVE
@@ -40,8 +40,6 @@ def _extent(place: Layout) -> tuple[float, float, float, float]:
 
 def _strengths(model: Model) -> ColorScale:
     """Return a scale of the mean W of each variable's edges, or of their mean strength where they have no sign."""
-    from matplotlib.colors import LinearSegmentedColormap
-
     signed = model.pair_form is not None
     values = model.pair_form.W if model.pair_form is not None else np.minimum(model.strength, HARD_STRENGTH)
     ends, n = model.edges.ravel(), model.num_variables
@@ -49,7 +47,7 @@ def _strengths(model: Model) -> ColorScale:
     most = float(np.abs(mean).max(initial=0.0)) or 1.0
     if not signed:
         return ColorScale(mean, (0.0, most), score_map(), "mean strength of a variable's edges")
-    colours = LinearSegmentedColormap.from_list("signed", [REPULSIVE, "white", ATTRACTIVE])
+    colours = color_map([REPULSIVE, "white", ATTRACTIVE])
     return ColorScale(mean, (-most, most), colours, "mean W of a variable's edges: attractive above 0, repulsive below")
 
 
@@ -70,16 +68,8 @@ def _density(ax: "Axes", points: Floats, shade: ColorScale | None) -> Any:
         return ax.imshow(image, cmap=colours, norm=LogNorm(0.5, max(float(counts.max()), 2.0)), **where)
     with np.errstate(invalid="ignore"):
         image = np.histogram2d(x, y, cells, weights=shade.values)[0].T / counts
-    colours = _from_pale(shade)
+    colours = color_map(shade.colours(np.linspace(0.12, 1.0, 64)))  # without white, which marks cells without points
     return ax.imshow(image, cmap=colours, vmin=shade.limits[0], vmax=shade.limits[1], **where)
-
-
-def _from_pale(shade: ColorScale) -> Any:
-    """Return the colours of a scale without white, which marks cells without points."""
-    from matplotlib.colors import LinearSegmentedColormap
-
-    colours = shade.colours(np.linspace(0.12, 1.0, 64))
-    return LinearSegmentedColormap.from_list("from pale", colours).with_extremes(bad="white")
 
 
 def _along_edges(model: Model, place: Layout) -> Floats:

@@ -23,7 +23,7 @@ def new_figure(size: tuple[float, float], **settings: Any) -> "Figure":
     """Return a new figure of this size in inches; where no backend shows it, pyplot forgets the one before."""
     settings = {"figsize": size, "dpi": 150, "facecolor": "white", "layout": "constrained", **settings}
     library("matplotlib")
-    if not _pyplot_is_in_use():
+    if "matplotlib.pyplot" not in sys.modules and not hasattr(sys, "ps1") and not sys.flags.interactive:
         from matplotlib.figure import Figure
 
         return Figure(**settings)
@@ -57,7 +57,3 @@ def close_figure(figure: "Figure") -> None:
     """Let pyplot forget a figure that has been written to a file, so that it is not shown as well."""
     if "matplotlib.pyplot" in sys.modules:
         sys.modules["matplotlib.pyplot"].close(figure)
-
-
-def _pyplot_is_in_use() -> bool:
-    return "matplotlib.pyplot" in sys.modules or hasattr(sys, "ps1") or bool(sys.flags.interactive)

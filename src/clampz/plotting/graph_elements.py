@@ -1,13 +1,14 @@
 """Draw the elements of a graph: edges, factors, variables and clamps; `Core` says which are faded."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from clampz._kernels import graph as kernels
+from clampz.exact_inference.scopes import Scopes
 from clampz.model import Model
 from clampz.model.conditioning import states_left
 from clampz.model.couplings import HARD_STRENGTH
@@ -74,18 +75,11 @@ class Core(NamedTuple):
 def _stripped(model: Model, free: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Return (n,) the core of the graph of free variables, where all variables of a factor are neighbours."""
     member = free.copy()
-    pairs = np.concatenate([model.edges[model.strength > 0], *_pairs_of_factors(model)])
+    larger = Scopes(model.num_states, model.factors.scope_start, model.factors.variables, model.factors.start)
+    pairs = np.concatenate([model.edges[model.strength > 0], larger.edges()])
     pairs = np.unique(pairs[free[pairs].all(axis=1)], axis=0).astype(np.int32)
     member[kernels.strip_to_core(*kernels.neighbour_lists(model.num_variables, pairs))[0]] = False
     return member
-
-
-def _pairs_of_factors(model: Model) -> Iterator[Integers]:
-    factors = model.factors
-    arity = np.diff(factors.scope_start)
-    for size in np.unique(arity).tolist():
-        scopes = factors.variables[factors.scope_start[:-1][arity == size, None] + np.arange(size)]
-        yield np.stack([scopes[:, ends].ravel() for ends in np.triu_indices(size, 1)], axis=1)
 
 
 # -- edges ------------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from clampz.display.formatting import KINDS, Bound, round_outward, title
 from clampz.model.results import Estimate
 from clampz.plotting.figures import new_axes, size_of
-from clampz.plotting.style import FAINT, INK, SOFT, finite, num_digits, true_value
+from clampz.plotting.style import FAINT, INK, SOFT, finite, num_digits, numbered, true_value
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -90,12 +90,8 @@ def labelled(estimates: Estimated) -> dict[str, Estimate]:
     """Return estimates by label; without labels they are called by their method, numbered where it occurs twice."""
     if isinstance(estimates, Mapping):
         return dict(estimates)
-    found: dict[str, Estimate] = {}
-    for estimate in estimates:
-        name = title(estimate.method)
-        number = sum(label.split(" #")[0] == name for label in found)
-        found[f"{name} #{number + 1}" if number else name] = estimate
-    return found
+    found = list(estimates)
+    return dict(zip(numbered([title(estimate.method) for estimate in found]), found, strict=True))
 
 
 def _write_beside(ax: "Axes", value: float, row: float, text: str, *, left: bool, weight: str = "normal") -> None:

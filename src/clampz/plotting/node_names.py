@@ -41,7 +41,9 @@ def write_names(
     letters = min(LETTERS, 1.8 * radius / point / (CHARACTER * longest))
     style: dict[str, Any] = {"zorder": 3, "ha": "center", "va": "center", "fontsize": letters}
     if letters >= LEAST_LETTERS:
-        dark = _dark(circles)
+        shades, dark = circles.get_array(), np.zeros(len(texts), dtype=np.bool_)
+        if shades is not None:  # white letters are read on dark circles
+            dark = circles.to_rgba(shades)[:, :3] @ [0.299, 0.587, 0.114] < 0.5
         for text, (x, y), is_dark, is_strong in zip(texts, positions, dark, strong, strict=True):
             ax.text(x, y, text, color="white" if is_dark else INK if is_strong else SOFT, **style)
         return
@@ -53,16 +55,6 @@ def write_names(
     sizes = np.array([(CHARACTER * len(text), HEIGHT) for text in texts]) * BESIDE_LETTERS * point
     for text, (x, y), is_strong in zip(texts, _beside(positions, radius, sizes), strong, strict=True):
         ax.text(x, y, text, color=INK if is_strong else SOFT, **style)
-
-
-def _dark(circles: "EllipseCollection") -> NDArray[np.bool_]:
-    """Return (n,) whether a circle is dark, so that white letters are read on it."""
-    shades = circles.get_array()
-    num = len(np.asarray(circles.get_offsets()))
-    if shades is None:
-        return np.zeros(num, dtype=np.bool_)
-    dark: NDArray[np.bool_] = circles.to_rgba(shades)[:, :3] @ [0.299, 0.587, 0.114] < 0.5
-    return dark
 
 
 def _beside(positions: Floats, radius: float, sizes: Floats) -> Floats:

@@ -37,10 +37,8 @@ def plot_samples(samples: Samples, ax: "Axes | None" = None) -> "Axes":
     low, high = np.minimum(2 * error, share)[shown], np.minimum(2 * error, 1.0 - share)[shown]
     ax.errorbar(share[shown], place, xerr=np.stack([low, high]), **bars)
     model = samples.model
-    labels = [
-        f"{shortened(name_of(model.names, i), MOST_CHARACTERS)} = {_state(samples, i, likeliest[i])}"
-        for i in shown.tolist()
-    ]
+    words = [(name_of(model.names, i), model.state_name(i, likeliest[i])) for i in shown.tolist()]
+    labels = [" = ".join(shortened(word, MOST_CHARACTERS) for word in pair) for pair in words]
     ax.set_yticks(place, labels)
     ax.tick_params(axis="y", labelsize=7, length=0, colors=INK)
     ax.set_ylim(len(shown) - 0.4, -0.6)
@@ -61,8 +59,3 @@ def _draw_scores(samples: Samples, ax: "Axes") -> None:
     ax.set(xlabel="score", ylabel="share of the samples")
     ax.set_title(f"best {high:.6g}", loc="left", fontsize=9, color=INK)
     ax.spines[["top", "right"]].set_visible(False)
-
-
-def _state(samples: Samples, i: int, a: int) -> str:
-    names = samples.model.state_names
-    return str(a) if names is None else shortened(names[i][a], MOST_CHARACTERS)

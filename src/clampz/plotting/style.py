@@ -31,6 +31,11 @@ def shortened(text: str, most: int) -> str:
     return f"{text[:begin]}…{text[len(text) - (most - 1 - begin) :]}"
 
 
+def numbered(names: list[str]) -> list[str]:
+    """Return names of which no two are the same: with a number, where one was there before."""
+    return [f"{name} #{names[:i].count(name) + 1}" if name in names[:i] else name for i, name in enumerate(names)]
+
+
 def finite(*values: float | None) -> list[float]:
     """Return the values that are finite."""
     return [float(value) for value in values if value is not None and math.isfinite(value)]

@@ -10,9 +10,10 @@ from clampz.model.results import Estimate
 from clampz.numerics import Floats
 from clampz.plotting.colors import shade_map
 from clampz.plotting.figures import new_axes, new_figure
+from clampz.plotting.graph_elements import EDGES
 from clampz.plotting.graphs import plot_model
 from clampz.plotting.method_comparison import Estimated, labelled, plot_estimates
-from clampz.plotting.style import ATTRACTIVE, DASHES, FAINT, INK, REPULSIVE, SOFT
+from clampz.plotting.style import FAINT, INK, SOFT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,10 +50,7 @@ def plot_summary(
     from matplotlib.lines import Line2D
 
     plot_model(model, figure.add_axes((0.01, 0.105, 0.405, 0.8)), marginals=exact)
-    edges = [
-        Line2D([], [], color=ATTRACTIVE, linewidth=2.2, label="attractive"),
-        Line2D([], [], color=REPULSIVE, linewidth=2.2, linestyle=DASHES, label="repulsive"),
-    ]
+    edges = [Line2D([], [], linewidth=2.2, label=sign, **EDGES[sign]) for sign in ("attractive", "repulsive")]
     style: dict[str, Any] = {"handlelength": 2.1, "columnspacing": 1.2, "handletextpad": 0.6, "labelcolor": INK}
     place: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (0.006, 0.06), "ncols": 2}
     figure.legend(handles=edges, frameon=False, fontsize=8, **place, **style)

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from clampz.display.formatting import counted
-from clampz.numerics import Floats
 from clampz.plotting.figures import new_axes
 from clampz.plotting.style import FAINT, FILL, INK, LOWER_DASHES, second_panel, style_axes, write_inside
 from clampz.temperature_sweep.result import Sweep
@@ -41,7 +40,10 @@ def plot_sweep(sweep: Sweep, ax: "Axes | None" = None) -> "Axes":
     lowest = ax
     if not alone:
         lowest = second_panel(ax, 2, 1, height_ratios=(3, 2))
-        _draw_heat(lowest, beta, heat)
+        lowest.plot(beta, heat, color=INK, linewidth=1.1, markerfacecolor=INK, **POINT)
+        if np.isnan(heat).all():
+            write_inside(lowest, "not known")
+        lowest.set_ylabel("heat capacity per variable")
         lowest.set_xlim(ax.get_xlim())
     lowest.set_xlabel("inverse temperature beta")
     style_axes(ax, lowest)
@@ -49,10 +51,3 @@ def plot_sweep(sweep: Sweep, ax: "Axes | None" = None) -> "Axes":
         panel.grid(axis="y", color=FAINT, linewidth=0.6)
         panel.set_axisbelow(True)
     return ax
-
-
-def _draw_heat(ax: "Axes", beta: Floats, heat: Floats) -> None:
-    ax.plot(beta, heat, color=INK, linewidth=1.1, markerfacecolor=INK, **POINT)
-    if np.isnan(heat).all():
-        write_inside(ax, "not known")
-    ax.set_ylabel("heat capacity per variable")

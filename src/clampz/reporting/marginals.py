@@ -4,7 +4,6 @@ import numpy as np
 
 from clampz.display.formatting import counted, name_of
 from clampz.display.html_page import details, sentence, table, text
-from clampz.numerics import Floats, Integers
 from clampz.solving.solution import Solution
 
 # Variables that are seen at once and that are listed, and states of each beside the likeliest.
@@ -18,7 +17,9 @@ def marginals_section(solution: Solution) -> str:
     words = f"<p>{text(sentence(solution.marginals_are))}.</p>"
     if not solution.marginals_by or not solution.model.num_variables:
         return words
-    order = least_certain_first(solution)
+    from scipy.special import entr  # slow to import
+
+    order = np.argsort([-entr(row).sum() for row in solution.marginals], kind="stable")
     likeliest = np.array([float(row.max()) for row in solution.marginals])
     certain, num = int((likeliest >= NEARLY_CERTAIN).sum()), len(order)
     if certain:
@@ -35,22 +36,12 @@ def _table(solution: Solution, caption: str, variables: list[int]) -> str:
     return table(caption, "Marginals", head, [_row(solution, i) for i in variables], "marginals")
 
 
-def least_certain_first(solution: Solution) -> Integers:
-    """Return (n,) the variables, by falling entropy of their marginals."""
-    return np.argsort([-_entropy(row) for row in solution.marginals], kind="stable")
-
-
-def _entropy(row: Floats) -> float:
-    some = row[row > 0]
-    return float(-(some * np.log(some)).sum())
-
-
 def _row(solution: Solution, i: int) -> list[str]:
     """Return a row of the table: a variable, its likeliest state with probability and error, and other states."""
     row, model, errors = solution.marginals[i], solution.model, solution.marginal_errors
     order = np.argsort(-row, kind="stable").tolist()
     best, others = order[0], order[1 : 1 + MOST_OTHERS]
-    names = [str(state) for state in range(len(row))] if model.state_names is None else model.state_names[i]
+    names = [model.state_name(i, a) for a in range(len(row))]
     error = "" if errors is None else f" ± {errors[i][best]:.2g}"
     share = f'<span class="bar" aria-hidden="true"><i style="width: {100 * row[best]:.1f}%"></i></span>'
     listed = [f"{text(names[state])}: {row[state]:.4f}" for state in others]

@@ -1,4 +1,5 @@
-"""The commands, a module each: `add` declares the arguments, and `run` returns the exit code.
+"""The commands, a module each: its help, `add_arguments`, which declares the arguments, and `run`, which returns the
+exit code.
 
 May import: everything.
 """

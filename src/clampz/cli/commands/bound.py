@@ -27,38 +27,35 @@ from clampz.cli.bracket_view import (
     statistical_data,
 )
 from clampz.cli.exit_codes import INTERRUPTED, OK, AbandonedError, CommandError
-from clampz.cli.live_progress import run_interruptibly
+from clampz.cli.live_progress import ProgressListener, announced, run_interruptibly
 from clampz.cli.outputs import Output, as_csv, check_file, numbers_of, requested_output, state_rows
 from clampz.cli.tables import facts, model_fact, new_table, show
 from clampz.display.formatting import DIGITS, interval_outward, name_of, rounded_up
 from clampz.errors import ClampzError
 from clampz.model import Model
-from clampz.runtime.progress import terminal_line
 from clampz.runtime.seeds import as_seed
+
+SUMMARY = "certified bounds on log Z, or on marginals, that close over time"
+DESCRIPTION = """Bracket log Z: lower <= log Z <= upper, proven, by clamping best first, until the gap is as narrow
+as asked for or the time is over.  Ctrl-C stops it with what there is: the bracket holds whenever it is stopped.
+Logarithms are natural ones."""
+EXAMPLES = """\
+  clampz bound model.uai
+  clampz bound model.uai --gap 0.001 --time 600 --plot bracket.png
+  clampz bound model.uai --checkpoint model.bounds   the same goes on from there
+  clampz bound model.uai --marginals 3,7 --gap 0.05  intervals for P(X = state)
+  clampz bound model.uai --json | jq '.lower, .upper'
+
+JSON: lower, upper, gap, estimate (null: why_no_estimate), estimate_by, standard_error and statistical_interval_95
+(of an estimate by sampling), leaves, seconds, stopped_by, interrupted, trace; infinities are "inf", "-inf"
+"""
 
 FORMS = ("json", "csv")
 
 
-def add(commands: Any) -> None:
-    """Declare the command and its arguments."""
+def add_arguments(parser: arguments.CommandParser) -> None:
+    """Declare the arguments."""
     defaults = BoundOptions()
-    parser = arguments.add_command(
-        commands,
-        "bound",
-        run,
-        summary="certified bounds on log Z, or on marginals, that close over time",
-        description="Bracket log Z: lower <= log Z <= upper, proven, by clamping best first, until the gap is as "
-        "narrow as asked for or the time is over.  Ctrl-C stops it with what there is: the bracket holds whenever it "
-        "is stopped.  Logarithms are natural ones.",
-        examples="  clampz bound model.uai\n"
-        "  clampz bound model.uai --gap 0.001 --time 600 --plot bracket.png\n"
-        "  clampz bound model.uai --checkpoint model.bounds   the same goes on from there\n"
-        "  clampz bound model.uai --marginals 3,7 --gap 0.05  intervals for P(X = state)\n"
-        "  clampz bound model.uai --json | jq '.lower, .upper'\n\n"
-        "JSON: lower, upper, gap, estimate (null: why_no_estimate), estimate_by, standard_error and "
-        "statistical_interval_95 (of an estimate by sampling), leaves, seconds, stopped_by, interrupted, trace; "
-        'infinities are "inf", "-inf"',
-    )
     arguments.add_model(parser)
     for name, unit, default, text in (
         ("--gap", "NATS", defaults.gap, "upper - lower that is narrow enough"),
@@ -74,8 +71,7 @@ def add(commands: Any) -> None:
         parser.add_argument(name, type=arguments.whole_number(least), metavar="N", help=text)
     help_text = "sum nothing exactly, however narrow it is: bounds of clamps alone"
     parser.add_argument("--no-exact", action="store_true", help=help_text)
-    arguments.add_threads(parser)
-    arguments.add_seed(parser)
+    arguments.add_threads_and_seed(parser)
     help_text = "go on from this file if it is there, and leave the tree in it"
     parser.add_argument("--checkpoint", type=Path, metavar="FILE", help=help_text)
     arguments.add_plot(parser, "draw how the bracket closed")
@@ -94,16 +90,8 @@ def run(args: argparse.Namespace) -> int:
     out = requested_output(args, FORMS)
     if args.checkpoint is not None:
         check_file(args.checkpoint, "--checkpoint")
-    options = BoundOptions(
-        gap=args.gap,
-        time=args.time,
-        memory=args.memory,
-        leaves=args.leaves,
-        max_table=args.max_table,
-        exact=not args.no_exact,
-        threads=args.threads,
-        seed=as_seed(args.seed),
-    )
+    given = {name: getattr(args, name) for name in ("gap", "time", "memory", "leaves", "max_table", "threads")}
+    options = BoundOptions(exact=not args.no_exact, seed=as_seed(args.seed), **given)
     if args.marginals is not None:
         for name in ("checkpoint", "plot"):
             if getattr(args, name) is not None:
@@ -126,7 +114,7 @@ def last_bracket(model: Model, options: BoundOptions, checkpoint: Path | None) -
     """Return the last bracket, shown live as it closes, and why the checkpoint could not be written, if so."""
     live = LiveBracket(options)
 
-    def work() -> Exception | None:
+    def work(_: ProgressListener) -> Exception | None:
         try:
             for bracket in iter_bounds(model, checkpoint=checkpoint, stop=lambda: live.stop, options=options):
                 live.latest = bracket
@@ -170,12 +158,8 @@ def run_marginals(args: argparse.Namespace, options: BoundOptions, out: Output) 
     """Bound the marginals of some variables, and print and write the intervals."""
     model = arguments.read_model(args)
     variables = parse_variables(model, args.marginals)
-    try:
-        with terminal_line() as say:
-            say(f"bounding marginals: {options.time:g} s at most, Ctrl-C stops")
-            found = bound_marginals(model, variables, options=options)
-    except KeyboardInterrupt:
-        raise AbandonedError from None
+    with announced("bounding marginals", options.time):
+        found = bound_marginals(model, variables, options=options)
     data = marginal_data(found, args.model)
     out.deliver(args, data, lambda: print_intervals(found, args.model), csv=lambda: intervals_as_csv(found))
     return INTERRUPTED if found.stopped_by == "interrupt" else OK

@@ -2,26 +2,22 @@
 
 import argparse
 from pathlib import Path
-from typing import Any
 
-from clampz.cli.arguments import add_command
+from clampz.cli import arguments
 from clampz.cli.exit_codes import OK, require
+
+SUMMARY = "print what makes a shell complete clampz's arguments"
+DESCRIPTION = "Print a script that makes a shell complete the commands, options and file names of clampz."
+EXAMPLES = """\
+  eval "$(clampz completion bash)"  in ~/.bashrc
+  eval "$(clampz completion zsh)"   in ~/.zshrc, after compinit
+  clampz completion fish > ~/.config/fish/completions/clampz.fish"""
 
 SHELLS = ("bash", "zsh", "fish", "tcsh")
 
 
-def add(commands: Any) -> None:
-    """Declare the command and its arguments."""
-    parser = add_command(
-        commands,
-        "completion",
-        run,
-        summary="print what makes a shell complete clampz's arguments",
-        description="Print a script that makes a shell complete the commands, options and file names of clampz.",
-        examples='  eval "$(clampz completion bash)"  in ~/.bashrc\n'
-        '  eval "$(clampz completion zsh)"   in ~/.zshrc, after compinit\n'
-        "  clampz completion fish > ~/.config/fish/completions/clampz.fish",
-    )
+def add_arguments(parser: arguments.CommandParser) -> None:
+    """Declare the arguments."""
     parser.add_argument("shell", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS))
 
 

@@ -2,29 +2,25 @@
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from clampz.cli import arguments
 from clampz.cli.exit_codes import OK
 from clampz.cli.outputs import MODEL_FORMS, model_encoders, requested_output
 from clampz.runtime.budget import end_at_once, on_ctrl_c
 
+SUMMARY = "write a model in another format"
+DESCRIPTION = """Read a model and write it in the format that the second file's name asks for: .uai, .fg, .json or
+.npz, compressed if .gz follows.  clampz's own .json, for people, and .npz, for large models, keep names and every
+digit; the others have no names.  With evidence, its variables are fixed in the new file."""
+EXAMPLES = """\
+  clampz convert model.uai model.json
+  clampz convert model.fg model.uai.gz
+  zcat model.uai.gz | clampz convert - - --format json | less
+  clampz convert model.uai known.uai --evidence model.uai.evid"""
 
-def add(commands: Any) -> None:
-    """Declare the command and its arguments."""
-    parser = arguments.add_command(
-        commands,
-        "convert",
-        run,
-        summary="write a model in another format",
-        description="Read a model and write it in the format that the second file's name asks for: .uai, .fg, .json "
-        "or .npz, compressed if .gz follows.  clampz's own .json, for people, and .npz, for large models, keep names "
-        "and every digit; the others have no names.  With evidence, its variables are fixed in the new file.",
-        examples="  clampz convert model.uai model.json\n"
-        "  clampz convert model.fg model.uai.gz\n"
-        "  zcat model.uai.gz | clampz convert - - --format json | less\n"
-        "  clampz convert model.uai known.uai --evidence model.uai.evid",
-    )
+
+def add_arguments(parser: arguments.CommandParser) -> None:
+    """Declare the arguments."""
     arguments.add_model(parser)
     parser.add_argument("out", type=Path, metavar="OUT", help="the file to write; - for standard output")
     arguments.add_format(parser, MODEL_FORMS)

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import clampz
 from clampz._kernels.jit import COMPILES
@@ -21,6 +21,13 @@ from clampz.runtime.budget import end_at_once, on_ctrl_c
 if TYPE_CHECKING:
     from rich.table import Table
 
+SUMMARY = "bracket log Z of a frustrated spin glass with every method, and draw it"
+DESCRIPTION = """Run exact, mean field, Bethe and TRW on a 7 x 7 spin glass that comes with clampz, print what they
+say of log Z, and write a picture."""
+EXAMPLES = """\
+  clampz demo
+  clampz demo --out demo.pdf"""
+
 # Made by `clampz.write(clampz.generators.grid(7, 7, toroidal=False, rng=0), "spin_glass_7x7.uai")`: a spin glass at the
 # paper's strengths, theta in [-2, 2] and W in [-6, 6], small enough to be solved exactly.
 # tests/cli/commands/test_demo.py makes it again and compares.
@@ -35,17 +42,8 @@ class TimedRun(NamedTuple):
     milliseconds: float
 
 
-def add(commands: Any) -> None:
-    """Declare the command and its arguments."""
-    parser = arguments.add_command(
-        commands,
-        "demo",
-        run,
-        summary="bracket log Z of a frustrated spin glass with every method, and draw it",
-        description="Run exact, mean field, Bethe and TRW on a 7 x 7 spin glass that comes with clampz, "
-        "print what they say of log Z, and write a picture.",
-        examples="  clampz demo\n  clampz demo --out demo.pdf",
-    )
+def add_arguments(parser: arguments.CommandParser) -> None:
+    """Declare the arguments."""
     text = "the picture: .png, .svg or .pdf (default: %(default)s)"
     arguments.add_out(parser, text, default=Path("clampz-demo.png"))
 

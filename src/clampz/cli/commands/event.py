@@ -9,15 +9,16 @@ import math
 from pathlib import Path
 from typing import Any
 
+from clampz.cli.arguments import limits
 from clampz.cli.assignments import parse_assignments
 from clampz.cli.bracket_view import REASONS, ending_data
-from clampz.cli.exit_codes import INTERRUPTED, OK, AbandonedError, CommandError
+from clampz.cli.exit_codes import INTERRUPTED, OK, CommandError
+from clampz.cli.live_progress import announced
 from clampz.cli.outputs import Output, numbers_of, record_as_csv
 from clampz.cli.tables import facts, model_fact, show
 from clampz.display.formatting import DIGITS, interval_outward, name_of
 from clampz.model import Model
 from clampz.queries.probability import Probability, probability
-from clampz.runtime.progress import terminal_line
 from clampz.solving.run import DEFAULT_TIME
 
 # Width of an interval that is narrow enough.
@@ -36,13 +37,8 @@ def run(args: argparse.Namespace, model: Model, out: Output) -> int:
     if not event:
         raise CommandError("--event: expected states of at least one variable, as in 3=1,7=0|2, found none")
     seconds = DEFAULT_TIME if args.time is None else args.time
-    try:
-        with terminal_line() as say:
-            say(f"bounding the probability: {seconds:g} s at most, Ctrl-C stops")
-            limits = {"time": seconds, "memory": args.memory, "threads": args.threads}
-            found = probability(model, event, gap=GAP, rng=args.seed, **limits)
-    except KeyboardInterrupt:
-        raise AbandonedError from None
+    with announced("bounding the probability", seconds):
+        found = probability(model, event, gap=GAP, **{**limits(args), "time": seconds})
     data = event_data(found, args.model)
     out.deliver(
         args,

@@ -12,38 +12,35 @@ from clampz.generators import THETA, WEIGHTS
 from clampz.model import Model
 from clampz.runtime.budget import end_at_once, on_ctrl_c
 
-# What each graph takes beside the seed and theta; all but barbell take what `DRAWING` has.
+SUMMARY = "make a random model of the paper's kinds"
+DESCRIPTION = """Draw a random model and write it to a file: theta_i x_i + W_ij / 2 [x_i = x_j], with theta and W
+uniform over ranges.  The same seed gives the same model."""
+EXAMPLES = """\
+  clampz generate grid --size 9 --weights -6,6 --theta -2,2 --seed 1 -o grid.uai
+  clampz generate grid --size 4x20 --planar --seed 1 -o strip.fg
+  clampz generate complete --size 15 --weights -12,12 --seed 1 -o k15.uai.gz
+  clampz generate er --size 50 --degree 3 --labels 4 --potentials table -o r.uai"""
+
+# What makes each graph, and what it takes beside the seed and theta; all but barbell take what `DRAWING` has.
 DRAWING = ("weights", "labels", "potentials")
-TAKES = {
-    "grid": ("size", "planar", *DRAWING),
-    "er": ("size", "degree", *DRAWING),
-    "regular": ("size", "degree", *DRAWING),
-    "complete": ("size", *DRAWING),
-    "cycle": ("size", *DRAWING),
-    "lamp": DRAWING,
-    "barbell": ("weights",),
+GRAPHS: dict[str, tuple[Callable[..., Model], tuple[str, ...]]] = {
+    "grid": (generators.grid, ("size", "planar", *DRAWING)),
+    "er": (generators.erdos_renyi, ("size", "degree", *DRAWING)),
+    "regular": (generators.regular, ("size", "degree", *DRAWING)),
+    "complete": (generators.complete, ("size", *DRAWING)),
+    "cycle": (generators.cycle, ("size", *DRAWING)),
+    "lamp": (generators.lamp, DRAWING),
+    "barbell": (generators.barbell, ("weights",)),
 }
 
 
-def add(commands: Any) -> None:
-    """Declare the command and its arguments."""
-    parser = arguments.add_command(
-        commands,
-        "generate",
-        run,
-        summary="make a random model of the paper's kinds",
-        description="Draw a random model and write it to a file: theta_i x_i + W_ij / 2 [x_i = x_j], with theta and W "
-        "uniform over ranges.  The same seed gives the same model.",
-        examples="  clampz generate grid --size 9 --weights -6,6 --theta -2,2 --seed 1 -o grid.uai\n"
-        "  clampz generate grid --size 4x20 --planar --seed 1 -o strip.fg\n"
-        "  clampz generate complete --size 15 --weights -12,12 --seed 1 -o k15.uai.gz\n"
-        "  clampz generate er --size 50 --degree 3 --labels 4 --potentials table -o r.uai",
-    )
+def add_arguments(parser: arguments.CommandParser) -> None:
+    """Declare the arguments."""
     parser.add_argument(
         "graph",
-        choices=tuple(TAKES),
+        choices=tuple(GRAPHS),
         metavar="GRAPH",
-        help=f"{', '.join(TAKES)} (er: Erdős-Rényi; the last two are the paper's examples)",
+        help=f"{', '.join(GRAPHS)} (er: Erdős-Rényi; the last two are the paper's examples)",
     )
     parser.add_argument("--size", metavar="N", help="variables; of a grid its side, or ROWSxCOLUMNS")
     for name, what, default in (("--weights", "W", WEIGHTS), ("--theta", "theta", THETA)):
@@ -65,7 +62,7 @@ def add(commands: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Draw a random model and write it."""
     out = requested_output(args, MODEL_FORMS)
-    takes = TAKES[args.graph]
+    takes = GRAPHS[args.graph][1]
     for option in ("size", "degree", "planar", *DRAWING):
         if getattr(args, option) is not None and option not in takes:
             others = ", ".join(f"--{name}" for name in (*takes, "theta", "seed"))
@@ -81,27 +78,21 @@ def random_model(args: argparse.Namespace) -> Model:
     """Return the random model that the arguments ask for."""
     drawing: dict[str, Any] = {"rng": args.seed}
     drawing |= {name: getattr(args, name) for name in ("theta", *DRAWING) if getattr(args, name) is not None}
-    if args.graph == "lamp":
-        return generators.lamp(**drawing)
+    make, takes = GRAPHS[args.graph]
     if args.graph == "barbell":
         weight = drawing.pop("weights", None)
         if isinstance(weight, tuple):
-            raise CommandError(
-                f"--weights: barbell has one weight, as in --weights 6, found {weight[0]:g},{weight[1]:g}"
-            )
-        return generators.barbell(**drawing) if weight is None else generators.barbell(weight, **drawing)
+            found = f"{weight[0]:g},{weight[1]:g}"
+            raise CommandError(f"--weights: barbell has one weight, as in --weights 6, found {found}")
+        return make(**drawing) if weight is None else make(weight, **drawing)
+    if "size" not in takes:
+        return make(**drawing)
     rows, columns = parse_size(args.size, args.graph)
     if args.graph == "grid":
-        return generators.grid(rows, columns, toroidal=not args.planar, **drawing)
+        return make(rows, columns, toroidal=not args.planar, **drawing)
     if args.degree is not None:
         drawing["degree"] = int(args.degree) if args.graph == "regular" and args.degree.is_integer() else args.degree
-    kinds: dict[str, Callable[..., Model]] = {
-        "er": generators.erdos_renyi,
-        "regular": generators.regular,
-        "complete": generators.complete,
-        "cycle": generators.cycle,
-    }
-    return kinds[args.graph](rows, **drawing)
+    return make(rows, **drawing)
 
 
 def parse_size(text: str, graph: str) -> tuple[int, int]:

@@ -18,20 +18,18 @@ from clampz.model.description import describe, in_words, num_entries
 from clampz.presolve.simplify import simplify
 from clampz.runtime.options import bytes_in_words, memory_allowed
 
+SUMMARY = "what a model is like, and what each method would cost"
+DESCRIPTION = """Print the size, the graph, the width and the kind of a model, and about what each method would cost
+on it.  Nothing is solved."""
+EXAMPLES = """\
+  clampz info model.uai
+  clampz info model.uai --evidence model.uai.evid --json"""
+
 ROWS = ("variables", "labels", "factors", "zeros", "simplified", "components", "core", "width", "kind", "strength")
 
 
-def add(commands: Any) -> None:
-    """Declare the command and its arguments."""
-    parser = arguments.add_command(
-        commands,
-        "info",
-        run,
-        summary="what a model is like, and what each method would cost",
-        description="Print the size, the graph, the width and the kind of a model, and about what each method would "
-        "cost on it.  Nothing is solved.",
-        examples="  clampz info model.uai\n  clampz info model.uai --evidence model.uai.evid --json",
-    )
+def add_arguments(parser: arguments.CommandParser) -> None:
+    """Declare the arguments."""
     arguments.add_model(parser)
     arguments.add_memory(parser, "what exact inference may use")
     arguments.add_json(parser)
@@ -42,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     if not args.json:
         require("rich")
     model = arguments.read_model(args)
-    data = run_to_the_end(lambda: model_data(model, args.memory), "looking for an elimination order")
+    data = run_to_the_end(lambda _: model_data(model, args.memory), "looking for an elimination order")
     if args.json:
         print_json({"model": str(args.model), **data})
     else:

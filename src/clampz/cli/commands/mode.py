@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from clampz.cli.arguments import limits
 from clampz.cli.exit_codes import INTERRUPTED, OK, CommandError
-from clampz.cli.live_progress import ProgressListener, run_interruptibly
+from clampz.cli.live_progress import run_interruptibly
 from clampz.cli.outputs import Output, numbers_of, states_as_csv
 from clampz.cli.tables import CTRL_C, facts, model_fact, new_table, num_shown, show
 from clampz.display.formatting import DIGITS, counted, name_of, round_outward
@@ -34,7 +35,7 @@ def run(args: argparse.Namespace, model: Model, out: Output) -> int:
     for option, value, usual in (("--method", args.method, "auto"), ("--clamp", args.clamp, None)):
         if value != usual:
             raise CommandError(f"{option} {value}: a choice of tasks PR and MAR, and {args.task} has none")
-    found, interrupted = best(model, args.time, args.memory, args.threads, args.num_best, args.seed)
+    found, interrupted = best(model, num_best=args.num_best, **limits(args))
     out.deliver(
         args,
         mode_data(found, args.model, args.task, args.num_best),
@@ -46,16 +47,9 @@ def run(args: argparse.Namespace, model: Model, out: Output) -> int:
     return INTERRUPTED if interrupted else OK
 
 
-def best(
-    model: Model, time: float | None, memory: int | None, threads: int | None = None, num_best: int = 1, seed: int = 0
-) -> tuple[Mode, bool]:
-    """Return the best configurations, and whether Ctrl-C ended the search for them."""
-    listener = ProgressListener()
-
-    def work() -> Mode:
-        return mode(model, num_best=num_best, time=time, memory=memory, threads=threads, rng=seed, progress=listener)
-
-    return run_interruptibly(work, "maximising", listener)
+def best(model: Model, **options: Any) -> tuple[Mode, bool]:
+    """Return the best configurations by `mode` with these options, and whether Ctrl-C ended the search for them."""
+    return run_interruptibly(lambda listener: mode(model, progress=listener, **options), "maximising")
 
 
 def result_file(found: Mode, task: str) -> bytes:

@@ -14,24 +14,20 @@ from clampz.plotting import plot_model
 from clampz.solving.clamps import QUICK
 from clampz.solving.solve import solve
 
+SUMMARY = "draw a model's graph"
+DESCRIPTION = """Draw the graph of a model: attractive edges solid and blue, repulsive ones dashed and red, strong
+ones wide, factors of three and more variables as squares, all outside the core pale; and, if asked for, the
+variables to clamp first, framed and numbered.  Of some thousands of variables, an image or a density."""
+EXAMPLES = """\
+  clampz plot model.uai -o model.png
+  clampz plot model.uai -o model.pdf --clamp 5 --select maxW+TRE
+  clampz plot model.uai -o model.svg --shade marginals"""
+
 SHADES = ("none", "marginals", *selectors())
 
 
-def add(commands: Any) -> None:
-    """Declare the command and its arguments."""
-    parser = arguments.add_command(
-        commands,
-        "plot",
-        run,
-        summary="draw a model's graph",
-        description="Draw the graph of a model: attractive edges solid and blue, repulsive ones dashed and red, "
-        "strong ones wide, factors of three and more variables as squares, all outside the core pale; and, if asked "
-        "for, the variables to clamp first, framed and numbered.  Of some thousands of variables, an image or a "
-        "density.",
-        examples="  clampz plot model.uai -o model.png\n"
-        "  clampz plot model.uai -o model.pdf --clamp 5 --select maxW+TRE\n"
-        "  clampz plot model.uai -o model.svg --shade marginals",
-    )
+def add_arguments(parser: arguments.CommandParser) -> None:
+    """Declare the arguments."""
     arguments.add_model(parser)
     arguments.add_out(parser, "the picture: .png, .svg or .pdf", "-o", required=True)
     text, count = "mark the first K variables to clamp (for TRW)", arguments.whole_number(0)
@@ -47,8 +43,8 @@ def run(args: argparse.Namespace) -> int:
     """Draw the model and write the picture."""
     check_file(args.out, suffixes=PICTURE_SUFFIXES)
     require("matplotlib")
-    model, listener = arguments.read_model(args), ProgressListener()
-    save_picture(run_to_the_end(lambda: draw(model, args, listener), "drawing", listener), args.out)
+    model = arguments.read_model(args)
+    save_picture(run_to_the_end(lambda listener: draw(model, args, listener), "drawing"), args.out)
     return OK
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from clampz.cli import arguments
 from clampz.cli.exit_codes import INTERRUPTED, OK, as_flags
-from clampz.cli.live_progress import ProgressListener, run_interruptibly
+from clampz.cli.live_progress import run_interruptibly
 from clampz.cli.outputs import as_json, as_number, requested_output, states_as_csv
 from clampz.cli.tables import facts, model_fact, new_table, show
 from clampz.display.formatting import counted, name_of
@@ -22,27 +22,25 @@ from clampz.sampling.request import METHODS
 from clampz.sampling.sample import sample
 from clampz.sampling.samples import KINDS, Samples
 
+SUMMARY = "draw configurations, exactly where that is possible"
+DESCRIPTION = """Draw configurations from the model: exactly by elimination where it is narrow enough, exactly by
+rejection where enough draws are accepted, and else with weights.  It says which.  Ctrl-C stops it with the samples
+that there are."""
+EXAMPLES = """\
+  clampz sample model.uai --num 10000 --out samples.csv
+  clampz sample model.uai --evidence model.uai.evid --seed 7 --plot samples.png
+  clampz sample model.uai --method weighted --time 60 --out samples.npz
+
+JSON: kind, reason, num_samples, num_drawn, effective_size, log_z, interrupted, names, marginals, standard_errors; in
+a file the states and log_weights too"""
+
 FORMS = ("csv", "json", "npz")
 # Variables that are printed: those that are least certain.
 MOST_PRINTED = 10
 
 
-def add(commands: Any) -> None:
-    """Declare the command and its arguments."""
-    parser = arguments.add_command(
-        commands,
-        "sample",
-        run,
-        summary="draw configurations, exactly where that is possible",
-        description="Draw configurations from the model: exactly by elimination where it is narrow enough, exactly by "
-        "rejection where enough draws are accepted, and else with weights.  It says which.  Ctrl-C stops it with the "
-        "samples that there are.",
-        examples="  clampz sample model.uai --num 10000 --out samples.csv\n"
-        "  clampz sample model.uai --evidence model.uai.evid --seed 7 --plot samples.png\n"
-        "  clampz sample model.uai --method weighted --time 60 --out samples.npz\n\n"
-        "JSON: kind, reason, num_samples, num_drawn, effective_size, log_z, interrupted, names, marginals, "
-        "standard_errors; in a file the states and log_weights too",
-    )
+def add_arguments(parser: arguments.CommandParser) -> None:
+    """Declare the arguments."""
     arguments.add_model(parser)
     text, count = "how many (default: %(default)s)", arguments.whole_number
     parser.add_argument("--num", type=count(1), default=1000, metavar="N", help=text)
@@ -52,8 +50,7 @@ def add(commands: Any) -> None:
     text = "time at most (default: as long as it takes)"
     parser.add_argument("--time", type=arguments.positive, metavar="SECONDS", help=text)
     arguments.add_memory(parser, "memory at most")
-    arguments.add_threads(parser)
-    arguments.add_seed(parser)
+    arguments.add_threads_and_seed(parser)
     arguments.add_plot(parser, "draw marginals and scores")
     arguments.add_json(parser, ": what the samples are, and their marginals")
     text = "write the samples to a file: .csv, .json or .npz; - for standard output"
@@ -63,13 +60,11 @@ def add(commands: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Draw samples, and print, write and draw them."""
     out = requested_output(args, FORMS)
-    model, listener = arguments.read_model(args), ProgressListener()
-
-    def work() -> Samples:
-        limits = {"max_table": args.max_table, "time": args.time, "memory": args.memory, "threads": args.threads}
-        return sample(model, args.num, method=args.method, rng=args.seed, progress=listener, **limits)
-
-    samples, stopped = run_interruptibly(work, "sampling", listener)
+    model = arguments.read_model(args)
+    options = {"method": args.method, "max_table": args.max_table, **arguments.limits(args)}
+    samples, stopped = run_interruptibly(
+        lambda listener: sample(model, args.num, progress=listener, **options), "sampling"
+    )
     data, states, log_weights = sample_data(samples, args.model), samples.states, samples.log_weights
     weights = {"log_weight": log_weights.tolist()} if samples.kind == "weighted" else {}
 

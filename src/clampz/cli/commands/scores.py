@@ -1,7 +1,6 @@
 """`clampz scores`: the variables that each selector would clamp first."""
 
 import argparse
-from typing import Any
 
 import numpy as np
 
@@ -14,20 +13,18 @@ from clampz.cli.tables import new_table, show
 from clampz.display.formatting import name_of
 from clampz.numerics import Floats
 
+SUMMARY = "the variables that each selector would clamp first"
+DESCRIPTION = """Score the variables by the paper's heuristics, and print the best of each: what is gained most by
+clamping."""
+EXAMPLES = """\
+  clampz scores model.uai
+  clampz scores model.uai --select frustCycles --top 20"""
+
 FORMS = ("csv", "json")
 
 
-def add(commands: Any) -> None:
-    """Declare the command and its arguments."""
-    parser = arguments.add_command(
-        commands,
-        "scores",
-        run,
-        summary="the variables that each selector would clamp first",
-        description="Score the variables by the paper's heuristics, and print the best of each: "
-        "what is gained most by clamping.",
-        examples="  clampz scores model.uai\n  clampz scores model.uai --select frustCycles --top 20",
-    )
+def add_arguments(parser: arguments.CommandParser) -> None:
+    """Declare the arguments."""
     arguments.add_model(parser)
     text, names = f"only this selector: {', '.join(selectors())}", tuple(selectors())
     parser.add_argument("--select", choices=names, metavar="NAME", help=text)
@@ -42,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     """Score the variables, and print and write the scores."""
     out = requested_output(args, FORMS)
     model = arguments.read_model(args)
-    found = run_to_the_end(lambda: scores(model, [args.select] if args.select else None), "scoring")
+    found = run_to_the_end(lambda _: scores(model, [args.select] if args.select else None), "scoring")
     names = [name_of(model.names, i) for i in range(model.num_variables)]
     ranked = {name: [[names[i], float(values[i])] for i in best(values)] for name, values in found.items()}
     data = {"model": str(args.model), "scores": ranked}

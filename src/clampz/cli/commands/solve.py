@@ -33,6 +33,25 @@ from clampz.model import Model
 from clampz.solving import solve as solving
 from clampz.solving.solution import Solution
 
+SUMMARY = "log Z, bounds on it, and marginals; or the best configuration"
+DESCRIPTION = """Compute log Z of a model, prove bounds on it, and print them with the reason for the method chosen:
+exact inference if the model is narrow enough, otherwise an estimate inside a bracket that clamping tightens while
+there is time (see clampz bound).  Logarithms are natural ones.  Without --time it takes 4 to 10 seconds on models
+that are not solved exactly, and up to about a minute on those that are."""
+EXAMPLES = """\
+  clampz solve model.uai
+  clampz solve model.uai --evidence model.uai.evid --task MAR
+  clampz solve model.uai --event 3=1,7=0|2    the probability of that
+  clampz solve model.uai --method trw --clamp 5 --select maxW+TRE
+  clampz solve model.uai --time 60 --json | jq .log_z
+  clampz solve model.uai --report model.html  a page about it, with pictures
+  clampz solve model.uai --task MPE --out model.uai.MPE --plot model.png
+
+JSON: log_z, lower, upper, bound, standard_error, statistical_interval_95, method, reason, converged, interrupted,
+seconds, clamped, select, leaves; MAR: marginals, marginals_by, marginals_are, marginal_errors; MPE: score, lower,
+upper, optimal, stopped_by, seconds, configuration, states and best (--num-best); infinities are "inf", "-inf"
+"""
+
 METHODS = ("auto", "exact", "mf", "bethe", "trw", "mini_buckets")
 TASKS = ("PR", "MAR", *mode.TASKS)
 FORMS = ("json", "csv", "uai")
@@ -45,29 +64,8 @@ MAX_ROWS, MAX_COLUMNS, COLUMN, MORE = 60, 12, 11, 6
 LAST_MOMENT = 2.0
 
 
-def add(commands: Any) -> None:
-    """Declare the command and its arguments."""
-    parser = arguments.add_command(
-        commands,
-        "solve",
-        run,
-        summary="log Z, bounds on it, and marginals; or the best configuration",
-        description="Compute log Z of a model, prove bounds on it, and print them with the reason for the method "
-        "chosen: exact inference if the model is narrow enough, otherwise an estimate inside a bracket that clamping "
-        "tightens while there is time (see clampz bound).  Logarithms are natural ones.  Without --time it takes 4 to "
-        "10 seconds on models that are not solved exactly, and up to about a minute on those that are.",
-        examples="  clampz solve model.uai\n"
-        "  clampz solve model.uai --evidence model.uai.evid --task MAR\n"
-        "  clampz solve model.uai --event 3=1,7=0|2    the probability of that\n"
-        "  clampz solve model.uai --method trw --clamp 5 --select maxW+TRE\n"
-        "  clampz solve model.uai --time 60 --json | jq .log_z\n"
-        "  clampz solve model.uai --report model.html  a page about it, with pictures\n"
-        "  clampz solve model.uai --task MPE --out model.uai.MPE --plot model.png\n\n"
-        "JSON: log_z, lower, upper, bound, standard_error, statistical_interval_95, method, reason, converged, "
-        "interrupted, seconds, clamped, select, leaves; MAR: marginals, marginals_by, marginals_are, marginal_errors; "
-        "MPE: score, lower, upper, optimal, stopped_by, seconds, configuration, states and best (--num-best); "
-        'infinities are "inf", "-inf"',
-    )
+def add_arguments(parser: arguments.CommandParser) -> None:
+    """Declare the arguments."""
     arguments.add_model(parser)
     text = "PR: log Z alone; MAR: the marginals too; MPE, or MAP: the best configuration of all variables"
     parser.add_argument("--task", choices=TASKS, default="PR", help=f"{text} (default: %(default)s)")
@@ -97,8 +95,7 @@ def add(commands: Any) -> None:
     )
     parser.add_argument("--report", type=Path, metavar="FILE", help=text)
     arguments.add_memory(parser, "memory that it may use beyond the model")
-    arguments.add_threads(parser)
-    arguments.add_seed(parser)
+    arguments.add_threads_and_seed(parser)
     arguments.add_json(parser)
     text = (
         "write the result to a file: .json, .csv, or a result file of the UAI competitions, whose name ends in the "
@@ -136,7 +133,7 @@ def run(args: argparse.Namespace) -> int:
     )
     if args.report is not None:  # drawing large models takes a while
         heading = f"log Z of {display_name(Path(args.model.name))}"
-        run_to_the_end(lambda: solution.report(args.report, heading), "writing the report")
+        run_to_the_end(lambda _: solution.report(args.report, heading), "writing the report")
     return INTERRUPTED if interrupted else OK
 
 
@@ -144,22 +141,10 @@ def solution_of(args: argparse.Namespace, model: Model) -> tuple[Solution, bool]
     """Return what `solve` finds, and whether Ctrl-C stopped it: then there are bounds and an estimate all the same."""
     began, listener = time.perf_counter(), ProgressListener()
 
-    def work() -> Solution:
-        return solving.solve(
-            model,
-            method=args.method,
-            k=args.clamp,
-            select=args.select,
-            time=args.time,
-            memory=args.memory,
-            marginals=args.task == "MAR" or args.report is not None,
-            threads=args.threads,
-            rng=args.seed,
-            progress=listener,
-        )
-
+    options = {"method": args.method, "k": args.clamp, "select": args.select, **arguments.limits(args)}
+    options["marginals"] = args.task == "MAR" or args.report is not None
     try:
-        return run_interruptibly(work, "solving", listener)
+        return run_interruptibly(lambda _: solving.solve(model, progress=listener, **options), "solving", listener)
     except AbandonedError:
         if args.method != "auto":
             raise

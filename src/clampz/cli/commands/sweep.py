@@ -14,12 +14,21 @@ import numpy as np
 from clampz.cli import arguments
 from clampz.cli.commands.solve import METHODS
 from clampz.cli.exit_codes import INTERRUPTED, OK
-from clampz.cli.live_progress import ProgressListener, run_interruptibly
+from clampz.cli.live_progress import run_interruptibly
 from clampz.cli.outputs import as_csv, as_number, requested_output
 from clampz.cli.tables import CTRL_C, facts, model_fact, new_table, show
 from clampz.display.formatting import DIGITS, interval_outward
 from clampz.temperature_sweep.result import Sweep
 from clampz.temperature_sweep.sweep import sweep
+
+SUMMARY = "log Z, energy and heat capacity over inverse temperatures"
+DESCRIPTION = """Multiply all log potentials by each of several inverse temperatures beta, and bracket log Z there:
+exactly where there is time and memory for it, and by certified bounds elsewhere.  The energy is minus the mean
+score.  At beta = 0 every possible configuration counts alike."""
+EXAMPLES = """\
+  clampz sweep model.uai --beta 0:2:64 --plot sweep.png
+  clampz sweep model.uai --beta 0.5,1,2 --method trw --out sweep.csv
+  clampz sweep model.uai --beta 0:2:64 --time 60 --json | jq .heat_capacity"""
 
 FORMS = ("csv", "json")
 # Inverse temperatures at most: a slip of the hand in their number should not be a day's work.
@@ -44,20 +53,8 @@ betas = arguments.checked(
 )
 
 
-def add(commands: Any) -> None:
-    """Declare the command and its arguments."""
-    parser = arguments.add_command(
-        commands,
-        "sweep",
-        run,
-        summary="log Z, energy and heat capacity over inverse temperatures",
-        description="Multiply all log potentials by each of several inverse temperatures beta, and bracket log Z "
-        "there: exactly where there is time and memory for it, and by certified bounds elsewhere.  The energy is "
-        "minus the mean score.  At beta = 0 every possible configuration counts alike.",
-        examples="  clampz sweep model.uai --beta 0:2:64 --plot sweep.png\n"
-        "  clampz sweep model.uai --beta 0.5,1,2 --method trw --out sweep.csv\n"
-        "  clampz sweep model.uai --beta 0:2:64 --time 60 --json | jq .heat_capacity",
-    )
+def add_arguments(parser: arguments.CommandParser) -> None:
+    """Declare the arguments."""
     arguments.add_model(parser)
     text = "inverse temperatures: N of them from FROM to TO, or numbers with commas between them"
     parser.add_argument("--beta", type=betas, required=True, metavar="FROM:TO:N", help=text)
@@ -66,8 +63,7 @@ def add(commands: Any) -> None:
     text = "time at most, in even shares (default: 30, or 60 if all of it can be solved exactly in that)"
     parser.add_argument("--time", type=arguments.positive, metavar="SECONDS", help=text)
     arguments.add_memory(parser, "memory to use")
-    arguments.add_threads(parser)
-    arguments.add_seed(parser)
+    arguments.add_threads_and_seed(parser)
     arguments.add_json(parser)
     arguments.add_out(parser, "write the result to a file, .csv or .json; - for standard output", forms=FORMS)
     arguments.add_plot(parser, "draw it")
@@ -76,21 +72,10 @@ def add(commands: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Sweep over the inverse temperatures, and print, write and draw the results."""
     out = requested_output(args, FORMS)
-    model, listener = arguments.read_model(args), ProgressListener()
-
-    def work() -> Sweep:
-        return sweep(
-            model,
-            args.beta,
-            method=args.method,
-            time=args.time,
-            memory=args.memory,
-            threads=args.threads,
-            rng=args.seed,
-            progress=listener,
-        )
-
-    found, interrupted = run_interruptibly(work, "sweeping", listener)
+    model, options = arguments.read_model(args), {"method": args.method, **arguments.limits(args)}
+    found, interrupted = run_interruptibly(
+        lambda listener: sweep(model, args.beta, progress=listener, **options), "sweeping"
+    )
     data, columns = sweep_data(found, args.model, interrupted), found.columns
     rows = zip(*columns.values(), strict=True)
     out.deliver(

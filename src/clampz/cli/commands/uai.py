@@ -9,41 +9,34 @@ gigabytes; --memory is written as everywhere.
 """
 
 import argparse
-import math
 import os
 from pathlib import Path
-from typing import Any
 
 from clampz.cli import arguments
 from clampz.cli.commands import mode
 from clampz.cli.commands.solve import TASKS, result_file
 from clampz.cli.exit_codes import INTERRUPTED, OK, CommandError
-from clampz.cli.live_progress import ProgressListener, run_interruptibly
+from clampz.cli.live_progress import run_interruptibly
 from clampz.cli.outputs import STANDARD_STREAM, check_file
 from clampz.display.formatting import title
 from clampz.io import evidence, files, uai
 from clampz.model import Model
 from clampz.solving import solve as solving
-from clampz.solving.solution import Solution
+
+SUMMARY = "solve a model as the UAI competitions ask for it"
+DESCRIPTION = """Solve a model and write the result to a file in the working directory that has the model's name and
+the task: model.uai.PR has log10 Z, model.uai.MAR the marginals, model.uai.MPE the best configuration.  The
+environment may limit it, in the competitions' units: INF_TIME in seconds, INF_MEMORY in gigabytes."""
+EXAMPLES = """\
+  clampz uai Nets/grid.uai Evid/grid.uai.evid - PR  writes ./grid.uai.PR
+  INF_TIME=60 clampz uai model.uai - - MAR          no evidence, no query"""
 
 # What of INF_TIME is left for starting, reading and writing: a share, and seconds.
 TIME_SHARE, TIME_BEFORE = 0.9, 2.0
 
 
-def add(commands: Any) -> None:
-    """Declare the command and its arguments."""
-    parser = arguments.add_command(
-        commands,
-        "uai",
-        run,
-        summary="solve a model as the UAI competitions ask for it",
-        description="Solve a model and write the result to a file in the working directory that has the model's name "
-        "and the task: model.uai.PR has log10 Z, model.uai.MAR the marginals, model.uai.MPE the best "
-        "configuration.  The environment may limit it, in the competitions' units: INF_TIME in seconds, INF_MEMORY in "
-        "gigabytes.",
-        examples="  clampz uai Nets/grid.uai Evid/grid.uai.evid - PR  writes ./grid.uai.PR\n"
-        "  INF_TIME=60 clampz uai model.uai - - MAR          no evidence, no query",
-    )
+def add_arguments(parser: arguments.CommandParser) -> None:
+    """Declare the arguments."""
     parser.add_argument("model", type=Path, metavar="MODEL", help="a UAI file")
     parser.add_argument("evidence", type=Path, metavar="EVIDENCE", help="a file, or - for none")
     parser.add_argument("query", type=Path, metavar="QUERY", help="a file, or -: not looked at, as no task has a query")
@@ -61,19 +54,17 @@ def run(args: argparse.Namespace) -> int:
     gigabytes = environment_limit("INF_MEMORY", "gigabytes")
     if memory is None and gigabytes is not None:
         memory = int(gigabytes * TIME_SHARE * 2**30)
-    model, listener = read(args.model, str(args.evidence)), ProgressListener()
-
+    model = read(args.model, str(args.evidence))
     seconds = None if time is None else max(TIME_SHARE * time - TIME_BEFORE, 0.1)
     if args.task in mode.TASKS:
-        found, interrupted = mode.best(model, seconds, memory)
+        found, interrupted = mode.best(model, time=seconds, memory=memory, rng=0)
         files.replace(out, mode.result_file(found, args.task))
         print(f"{out}: score {found.score:.6f}, at most {found.upper:.6f}{' (optimal)' if found.is_optimal else ''}")
         return INTERRUPTED if interrupted else OK
-
-    def work() -> Solution:
-        return solving.solve(model, time=seconds, memory=memory, marginals=args.task == "MAR", progress=listener)
-
-    solution, interrupted = run_interruptibly(work, "solving", listener)
+    options = {"time": seconds, "memory": memory, "marginals": args.task == "MAR"}
+    solution, interrupted = run_interruptibly(
+        lambda listener: solving.solve(model, progress=listener, **options), "solving"
+    )
     files.replace(out, result_file(solution, args.task))
     proven = f"[{solution.lower:.6f}, {solution.upper:.6f}]"
     marginals = f"; marginals: {solution.marginals_are}" if args.task == "MAR" else ""
@@ -93,9 +84,6 @@ def environment_limit(name: str, unit: str) -> float | None:
     if not text:
         return None
     try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not value > 0:
-        raise CommandError(f"{name}: expected {unit} > 0 in the environment, found {text!r}")
-    return value
+        return arguments.positive(text)
+    except argparse.ArgumentTypeError:
+        raise CommandError(f"{name}: expected {unit} > 0 in the environment, found {text!r}") from None
