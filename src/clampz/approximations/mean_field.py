@@ -1,9 +1,9 @@
 """Naive mean field: a lower bound on log Z by coordinate ascent from several starts."""
 
-from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from clampz._kernels.approximations.mean_field.feasible_start import feasible_co
 from clampz._kernels.approximations.mean_field.tables import HARD
 from clampz.approximations.iteration import NO_CONFIGURATION, Endings, iterate
 from clampz.approximations.lanes import PART, Evaluation, Lanes, in_classes
-from clampz.approximations.layouts import BinaryLayout, FactorLayout, TableLayout, has_hard_zeros, layout_of
+from clampz.approximations.layouts import BinaryLayout, FactorLayout, TableLayout, layout_of
 from clampz.approximations.mean_field_options import MeanFieldMethod, MeanFieldOptions
 from clampz.approximations.restarts import best_of_starts, solve_in_blocks
 from clampz.method import approximation
@@ -22,7 +22,7 @@ from clampz.model import Model
 from clampz.model.batch import Batch
 from clampz.model.pairwise_equivalent import FactorRows
 from clampz.model.results import NO_RESULT, Estimates
-from clampz.model.tables import lane_sums, take_lanes
+from clampz.model.tables import has_hard_zeros, lane_sums, take_lanes
 from clampz.model.warm_starts import Start, start_marginals
 from clampz.numerics import Floats, Integers
 from clampz.runtime.budget import Budget
@@ -61,7 +61,7 @@ def mean_field(batch: Batch, options: MeanFieldOptions, start: Start | None, bud
     with Workers(options.num_threads) as pool:
 
         def solve(points: Floats) -> Endings:
-            return solve_in_blocks(_lanes_of(layout, points, pool), run, budget, MAX_BLOCK)
+            return solve_in_blocks(FIELDS[type(layout)](layout, points, pool), run, budget, MAX_BLOCK)
 
         best = best_of_starts(starts, batch.num_lanes, len(layout.theta), solve, _merit, budget)
     return _estimates(batch, options, layout, best)
@@ -91,8 +91,8 @@ class MeanFieldLanes(Lanes):
         taken.last_value, taken.constant = self.last_value[lanes], self.constant[lanes]
         return taken
 
-    @abstractmethod
-    def _weight(self) -> Floats: ...
+    def _weight(self) -> Floats:
+        return np.maximum(self.layout.table, -HARD)
 
     def _constant(self) -> Floats:
         constant: Floats = self.layout.constant
@@ -168,9 +168,6 @@ class TableField(MeanFieldLanes):
     def table_entries(self) -> int:
         return len(self.layout.table)
 
-    def _weight(self) -> Floats:
-        return np.maximum(self.layout.table, -HARD)
-
 
 class FactorField(TableField):
     """Mean-field lanes of factors of any size; the arrays are those of `_kernels.approximations.mean_field.factors`."""
@@ -209,23 +206,20 @@ class FactorField(TableField):
         return self._gained([variables, *factors])
 
 
-def _lanes_of(layout: FieldLayout, points: Floats, workers: Workers) -> MeanFieldLanes:
-    kinds: dict[type, type[MeanFieldLanes]] = {
-        BinaryLayout: BinaryField,
-        TableLayout: TableField,
-        FactorLayout: FactorField,
-    }
-    return kinds[type(layout)](layout, points, workers)
+FIELDS: dict[type, type[MeanFieldLanes]] = {
+    BinaryLayout: BinaryField,
+    TableLayout: TableField,
+    FactorLayout: FactorField,
+}
 
 
+@dataclass(frozen=True, eq=False)
 class ProductMarginals:
     """Marginals of edges and factors of a product distribution."""
 
-    rho = None
-
-    def __init__(self, model: Model, marginals: Floats) -> None:
-        self.model = model
-        self.marginals_flat = marginals
+    model: Model
+    marginals_flat: Floats
+    rho: ClassVar[None] = None
 
     def take(self, lanes: Integers) -> "ProductMarginals":
         """Select lanes."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Any, Unpack, overload
 
-from clampz.method import AnyBeta, Betas, CallKeywords, Method, OneBeta, OneSet, Sets
+from clampz.method import AnyBeta, AnySets, CallKeywords, Method, OneBeta, OneSet
 from clampz.model import Model
 from clampz.model.batch import Batch
 from clampz.model.results import Estimate, Estimates
@@ -58,18 +58,12 @@ class MeanFieldMethod(Method[MeanFieldOptions]):
     """The method `mean_field`, with its options typed."""
 
     @overload  # type: ignore[override]
-    def __call__(
+    def __call__(  # type: ignore[overload-overlap]
         self, model: Model, *, evidence: OneSet = None, beta: OneBeta = None, **given: Unpack[MeanFieldCall]
     ) -> Estimate: ...
     @overload
-    def __call__(self, model: Batch, *, beta: AnyBeta = None, **given: Unpack[MeanFieldCall]) -> Estimates: ...
-    @overload
     def __call__(
-        self, model: Model, *, evidence: Sets, beta: AnyBeta = None, **given: Unpack[MeanFieldCall]
-    ) -> Estimates: ...
-    @overload
-    def __call__(
-        self, model: Model, *, evidence: OneSet = None, beta: Betas, **given: Unpack[MeanFieldCall]
+        self, model: Model | Batch, *, evidence: AnySets = None, beta: AnyBeta = None, **given: Unpack[MeanFieldCall]
     ) -> Estimates: ...
     def __call__(self, *unnamed: Any, **given: Any) -> Any:
         return super().__call__(*unnamed, **given)

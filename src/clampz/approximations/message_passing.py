@@ -82,18 +82,17 @@ class MessageLanes(Lanes):
         parts: list[MessageLanes] = [self, *others]
         joined = copy(self)
         joined.layout = self.layout.join([part.layout for part in others])
-        joined.point, joined.total = (
-            np.concatenate([getattr(part, name) for part in parts], axis=1) for name in ("point", "total")
-        )
+        joined.point = np.concatenate([part.point for part in parts], axis=1)
+        joined.total = np.concatenate([part.total for part in parts], axis=1)
         joined.keep, joined.counted = np.concatenate([part.keep for part in parts]), None
         shared = all(part.rho.shape[1] == 1 and np.array_equal(part.rho, self.rho) for part in parts)
         spread = [np.broadcast_to(part.rho, (len(part.rho), part.num_lanes)) for part in parts]
         joined.set_counting(self.rho if shared else np.concatenate(spread, axis=1), budget=UNLIMITED)
         return joined
 
-    @abstractmethod
     def _take_potentials(self, lanes: Integers, layout: Any) -> Any:
-        """Select the kernels' view of the edges for some lanes."""
+        """Select the kernels' view of the edges for some lanes: the one that all share, or their own."""
+        return self.potentials
 
     # -- weights ------------------------------------------------------------------------------------------------------
 
@@ -340,9 +339,6 @@ class GeneralLanes(MessageLanes):
             some = graph._replace(table_start=graph.table_start[first : last + 1])
             fill_factors(rho[first:last], some, table, factor, shift[first:last])
         return Potentials(table, factor, shift, rho, rho)
-
-    def _take_potentials(self, lanes: Integers, layout: TableLayout) -> Potentials:
-        return self.potentials
 
     def mutual_information(self) -> Floats:
         model = self.layout.model

@@ -217,7 +217,12 @@ class Ascent:
 
     def go(self, workers: Workers) -> None:
         """Work to the end, or as far as the budget allows."""
-        self.simplified = self._simplify()
+        if self.limits.num_best == 1:
+            share = self.budget.share(SIMPLIFYING_SHARE)
+            memory = int(self.limits.num_bytes)
+            self.simplified = simplify(self.model, operation="max", memory=memory, budget=share)
+        else:  # what goes may take some of several configurations along
+            self.simplified = unchanged(self.model, "max")
         if self.simplified.infeasibility:
             return
         rest, budget = self.simplified.model, self.budget
@@ -245,16 +250,6 @@ class Ascent:
             goes_on = part.step(budget, num_turns) and not part.is_done
             waiting = [each for each in waiting if each is not part or goes_on]
             self.tell()
-
-    def _simplify(self) -> Simplified:
-        """Reduce the model to a smaller one with the same maximum.
-
-        For several configurations it stays as it is: what goes may take some of them along.
-        """
-        if self.limits.num_best > 1:
-            return unchanged(self.model, "max")
-        share = self.budget.share(SIMPLIFYING_SHARE)
-        return simplify(self.model, operation="max", memory=int(self.limits.num_bytes), budget=share)
 
     def _split(self, whole: Component) -> None:
         """Split into components if there are time and memory for that, with what was found of the whole."""
