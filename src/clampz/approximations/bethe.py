@@ -13,8 +13,7 @@ from clampz.approximations.bethe_bound import bethe_lower_bound
 from clampz.approximations.edge_weights import WEIGHTS_SHARE, uniform_weights
 from clampz.approximations.iteration import Endings, Stagnation, iterate
 from clampz.approximations.layouts import BinaryLayout, layout_of
-from clampz.approximations.mean_field import mean_field
-from clampz.approximations.mean_field_options import MOST_STARTS, MeanFieldOptions
+from clampz.approximations.mean_field import MOST_STARTS, MeanFieldOptions, mean_field
 from clampz.approximations.message_passing import MessageLanes, lanes_of
 from clampz.approximations.restarts import best_of_starts, solve_in_blocks
 from clampz.method import AnyBeta, AnySets, CallKeywords, Method, OneBeta, OneSet, approximation

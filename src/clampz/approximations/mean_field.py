@@ -1,9 +1,9 @@
 """Naive mean field: a lower bound on log Z by coordinate ascent from several starts."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, Unpack, overload
 
 import numpy as np
 
@@ -15,18 +15,17 @@ from clampz._kernels.approximations.mean_field.tables import HARD
 from clampz.approximations.iteration import NO_CONFIGURATION, Endings, iterate
 from clampz.approximations.lanes import PART, Evaluation, Lanes, in_classes
 from clampz.approximations.layouts import BinaryLayout, FactorLayout, TableLayout, layout_of
-from clampz.approximations.mean_field_options import MeanFieldMethod, MeanFieldOptions
 from clampz.approximations.restarts import best_of_starts, solve_in_blocks
-from clampz.method import approximation
+from clampz.method import AnyBeta, AnySets, CallKeywords, Method, OneBeta, OneSet, approximation
 from clampz.model import Model
 from clampz.model.batch import Batch
 from clampz.model.pairwise_equivalent import FactorRows
-from clampz.model.results import NO_RESULT, Estimates
+from clampz.model.results import NO_RESULT, Estimate, Estimates
 from clampz.model.tables import has_hard_zeros, lane_sums, take_lanes
 from clampz.model.warm_starts import Start, start_marginals
 from clampz.numerics import Floats, Integers
 from clampz.runtime.budget import Budget
-from clampz.runtime.options import check_option
+from clampz.runtime.options import FINE, OptionKeywords, Options, check_option, check_whole
 from clampz.runtime.workers import Workers, cut
 
 # Steps of the search for a configuration that no hard zero forbids, before mean field gives up on a lane.
@@ -36,8 +35,67 @@ FieldLayout = BinaryLayout | TableLayout | FactorLayout
 # Stands for a probability of 0 in logarithms: it is 0 again beside any other, and all are even where it is alone.
 LEAST = 1e-323
 
+# Random starts at most: beyond, memory would be what ends a run.
+MOST_STARTS = 10**6
+
 # Lanes per block at most: a lane is four times smaller than one of messages, and its sweeps are short.
 MAX_BLOCK = 256
+
+
+class MeanFieldKeywords(OptionKeywords, total=False):
+    """The fields of `MeanFieldOptions`, as a call takes them by name."""
+
+    num_starts: int
+    seed: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeanFieldOptions(Options):
+    """Options of mean field.
+
+    Attributes
+    ----------
+    tol
+        In nats: what the bound gained since it was last looked at (1 to 50 sweeps earlier).
+    num_starts
+        Random starts, solved as lanes; the best one counts.  A `start` given to the call comes on top of them.
+    seed
+        Of the random starts: every lane has the same ones.
+    """
+
+    num_starts: int = 16
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_whole("num_starts", self.num_starts, 0, most=MOST_STARTS)
+        check_whole("seed", self.seed, 0)
+
+    def finely(self) -> "MeanFieldOptions":
+        """Return options with a tolerance for derivatives: the bound's gain is of second order in the marginals'
+        change."""
+        return replace(self, tol=min(self.tol, FINE**2))
+
+
+class MeanFieldCall(MeanFieldKeywords, CallKeywords, total=False):
+    """What a call of `mean_field` takes by name, beside evidence and beta."""
+
+    options: MeanFieldOptions | None
+
+
+class MeanFieldMethod(Method[MeanFieldOptions]):
+    """The method `mean_field`, with its options typed."""
+
+    @overload  # type: ignore[override]
+    def __call__(  # type: ignore[overload-overlap]
+        self, model: Model, *, evidence: OneSet = None, beta: OneBeta = None, **given: Unpack[MeanFieldCall]
+    ) -> Estimate: ...
+    @overload
+    def __call__(
+        self, model: Model | Batch, *, evidence: AnySets = None, beta: AnyBeta = None, **given: Unpack[MeanFieldCall]
+    ) -> Estimates: ...
+    def __call__(self, *unnamed: Any, **given: Any) -> Any:
+        return super().__call__(*unnamed, **given)
 
 
 @approximation(MeanFieldMethod, MeanFieldOptions, takes_factors=True)

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple, Unpack, overload
 import numpy as np
 
 from clampz.approximations.iteration import NO_CONFIGURATION
-from clampz.approximations.mean_field import mean_field
-from clampz.approximations.mean_field_options import MeanFieldOptions
+from clampz.approximations.mean_field import MeanFieldOptions, mean_field
 from clampz.approximations.mini_buckets.batched import TOGETHER, bytes_together, is_faster_batched, optimise_together
 from clampz.approximations.mini_buckets.beliefs import beliefs
 from clampz.approximations.mini_buckets.clique_tables import Tables, has_zeros
