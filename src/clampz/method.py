@@ -34,10 +34,8 @@ OptionsT = TypeVar("OptionsT", bound=Options)
 MethodT = TypeVar("MethodT", bound="Method[Any]")
 # Evidence of one lane, or of several; one inverse temperature, or several.
 OneSet = Evidence | None
-Sets = Sequence[Evidence]
-AnySets = OneSet | Sets
+AnySets = OneSet | Sequence[Evidence]
 OneBeta = float | None
-Betas = Sequence[float] | Floats
 AnyBeta = float | Sequence[float] | Floats | None
 
 
