@@ -178,9 +178,8 @@ class MeanFieldLanes(Lanes):
         """Evaluate the bound at the current point; `slack` is its gain since the last evaluation."""
         size = self.layout.topology.num_variables
         entries = self.table_entries // max(1, size)
-        return self._gained(
-            self._terms(self.kernels.value_terms, size, *self._arrays(), budget=budget, entries=entries)
-        )
+        terms = self._terms(self.kernels.value_terms, size, *self._arrays(), budget=budget, entries=entries)
+        return self._gained(terms)
 
     def _gained(self, parts: list[Floats]) -> Evaluation:
         look = Evaluation.summed(parts, self.constant, self.layout.magnitude)
@@ -251,16 +250,9 @@ class FactorField(TableField):
         """Evaluate the bound at the current point."""
         graph, variables = self.layout.graph, np.zeros((6, self.num_lanes))
         factor_kernels.variable_terms(self.point, self.layout.theta, variables)
-        size = len(graph.scope_start) - 1
-        factors = self._terms(
-            factor_kernels.factor_terms,
-            size,
-            self.point,
-            self.weight,
-            graph,
-            budget=budget,
-            entries=self.table_entries // max(1, size),
-        )
+        size, arrays = len(graph.scope_start) - 1, (self.point, self.weight, graph)
+        entries = self.table_entries // max(1, size)
+        factors = self._terms(factor_kernels.factor_terms, size, *arrays, budget=budget, entries=entries)
         return self._gained([variables, *factors])
 
 

@@ -260,9 +260,8 @@ class BinaryLanes(MessageLanes):
         return out
 
     def messages_from(self, marginals: Floats) -> Floats:
-        low, high = np.clip(marginals.reshape(-1, 2, self.num_lanes)[self.topology.variable_of], TINY, 1.0).transpose(
-            1, 0, 2
-        )
+        pairs = marginals.reshape(-1, 2, self.num_lanes)[self.topology.variable_of]
+        low, high = np.clip(pairs, TINY, 1.0).transpose(1, 0, 2)
         messages = np.empty_like(self.point)
         binary_kernels.send_all(np.log(high / low), self.layout.W, self.layout.graph, messages)
         return messages
@@ -352,12 +351,9 @@ class GeneralLanes(MessageLanes):
         return out
 
     def messages_from(self, marginals: Floats) -> Floats:
-        beliefs = np.where(
-            self.layout.theta > -np.inf, np.log(np.clip(marginals[self.layout.rows], TINY, 1.0)), -np.inf
-        )
-        messages: Floats = general_kernels.send_all(
-            beliefs, np.zeros_like(self.point), self.potentials, self.layout.graph
-        )
+        layout, logs = self.layout, np.log(np.clip(marginals[self.layout.rows], TINY, 1.0))
+        beliefs = np.where(layout.theta > -np.inf, logs, -np.inf)
+        messages: Floats = general_kernels.send_all(beliefs, np.zeros_like(self.point), self.potentials, layout.graph)
         return messages
 
     def marginals(self) -> Floats:
@@ -366,9 +362,8 @@ class GeneralLanes(MessageLanes):
             return self.total
         with np.errstate(invalid="ignore"):  # lanes with Z = 0 have no beliefs
             weight = np.exp(self.total - np.repeat(np.maximum.reduceat(self.total, begin, axis=0), sizes, axis=0))
-            return self.layout.in_variable_order(
-                weight / np.repeat(np.add.reduceat(weight, begin, axis=0), sizes, axis=0)
-            )
+            weight /= np.repeat(np.add.reduceat(weight, begin, axis=0), sizes, axis=0)
+            return self.layout.in_variable_order(weight)
 
     def pairwise(self, lane: int) -> Floats:
         block, tables = self._lane(lane, UNLIMITED), self.layout.model.pairwise

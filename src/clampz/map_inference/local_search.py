@@ -110,14 +110,12 @@ def first_states(model: Model) -> States:
 
 def score_of(model: Model, states: States) -> float:
     """Return the score of a configuration, rounded once."""
-    x, edges, factors = states.astype(np.int64), model.edges, model.factors
+    x, (i, j), factors = states.astype(np.int64), model.edges.T, model.factors
     steps = x[factors.variables] * factors.strides
     places = np.add.reduceat(steps, factors.scope_start[:-1]) if len(factors) else steps
     values = [
         model.unary.flat[model.unary.start[:-1] + x],
-        model.pairwise.flat[
-            model.pairwise.start[:-1] + x[edges[:, 0]] * model.num_states[edges[:, 1]] + x[edges[:, 1]]
-        ],
+        model.pairwise.flat[model.pairwise.start[:-1] + x[i] * model.num_states[j] + x[j]],
         factors.flat[factors.start[:-1] + places],
     ]
     return added_once([model.constant], *values)

@@ -256,7 +256,7 @@ class Ascent:
         model = whole.model
         if BYTES_PER_ENTRY * (len(model.pairwise.flat) + len(model.factors.flat)) > self.limits.num_bytes:
             return
-        labels = component_labels(whole.model)
+        labels = component_labels(model)
         num_labels = int(labels.max(initial=-1)) + 1
         if num_labels < 2:
             return
@@ -265,13 +265,12 @@ class Ascent:
         number[np.argsort(-sizes, kind="stable")] = np.arange(num_labels) % MOST_PARTS
         of = number[labels]
         members = [np.flatnonzero(of == k) for k in range(int(of.max()) + 1)]
-        n = whole.model.num_variables
         parts = []
         for variables in members:
             if self.budget.must_stop():
                 return
-            limits = self.limits._replace(num_bytes=self.limits.num_bytes * len(variables) / n)
-            part = Component.of(component(whole.model, variables), variables, limits)
+            limits = self.limits._replace(num_bytes=self.limits.num_bytes * len(variables) / model.num_variables)
+            part = Component.of(component(model, variables), variables, limits)
             if whole.found:
                 part.take(whole.found[0][1][variables])
             parts.append(part)
