@@ -150,7 +150,8 @@ class MeanFieldLanes(Lanes):
         return taken
 
     def _weight(self) -> Floats:
-        return np.maximum(self.layout.table, -HARD)
+        weight: Floats = np.maximum(self.layout.table, -HARD)
+        return weight
 
     def _constant(self) -> Floats:
         constant: Floats = self.layout.constant
