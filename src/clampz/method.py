@@ -34,9 +34,8 @@ OptionsT = TypeVar("OptionsT", bound=Options)
 MethodT = TypeVar("MethodT", bound="Method[Any]")
 # Evidence of one lane, or of several; one inverse temperature, or several.
 OneSet = Evidence | None
-Sets = Sequence[Evidence]
+AnySets = OneSet | Sequence[Evidence]
 OneBeta = float | None
-Betas = Sequence[float] | Floats
 AnyBeta = float | Sequence[float] | Floats | None
 
 
@@ -136,17 +135,15 @@ class Method(Generic[OptionsT]):
     @overload
     def __call__(self, model: Model, *, evidence: OneSet = None, beta: OneBeta = None, **given: Any) -> Estimate: ...
     @overload
-    def __call__(self, model: Batch, *, beta: AnyBeta = None, **given: Any) -> Estimates: ...
-    @overload
-    def __call__(self, model: Model, *, evidence: Sets, beta: AnyBeta = None, **given: Any) -> Estimates: ...
-    @overload
-    def __call__(self, model: Model, *, evidence: OneSet = None, beta: Betas, **given: Any) -> Estimates: ...
+    def __call__(
+        self, model: Model | Batch, *, evidence: AnySets = None, beta: AnyBeta = None, **given: Any
+    ) -> Estimates: ...
     def __call__(
         self,
         model: Model | Batch,
         *unnamed: object,
-        evidence: Evidence | Sequence[Evidence] | None = None,
-        beta: float | Sequence[float] | Floats | None = None,
+        evidence: AnySets = None,
+        beta: AnyBeta = None,
         start: Start | None = None,
         rng: Seed = None,
         progress: Listener[Progress] = None,

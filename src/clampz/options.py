@@ -6,7 +6,7 @@
 """
 
 from clampz.approximations.bethe import BetheOptions
-from clampz.approximations.mean_field_options import MeanFieldOptions
+from clampz.approximations.mean_field import MeanFieldOptions
 from clampz.approximations.mini_buckets.method import MiniBucketsOptions
 from clampz.approximations.trw import TRWOptions
 from clampz.bounding.options import BoundOptions

@@ -3,7 +3,7 @@
 import numpy as np
 
 import clampz as cz
-from clampz.model.description import describe, in_words, num_entries
+from clampz.model.description import describe, in_words
 
 
 def test_sizes_graph_and_zeros_are_counted():
@@ -15,7 +15,7 @@ def test_sizes_graph_and_zeros_are_counted():
     found = describe(model)
     assert (found["edges"], found["larger_factors"], found["zeros"], found["kind"]) == (1, {"3": 1}, 1, None)
     assert (found["components"], found["largest_component"], found["core"]) == (2, 3, 3)
-    assert found["table_entries"] == num_entries(model) == 11 + 4 + 12
+    assert found["table_entries"] == model.num_entries == 11 + 4 + 12
 
 
 def test_in_words():

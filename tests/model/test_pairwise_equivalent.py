@@ -8,6 +8,7 @@ import pytest
 
 import clampz as cz
 from clampz.model.pairwise_equivalent import Equivalent
+from clampz.runtime.budget import UNLIMITED
 
 
 def model_with_a_factor(seed):
@@ -18,7 +19,13 @@ def model_with_a_factor(seed):
 
 
 @pytest.mark.parametrize(
-    ("seed", "run"), [(0, cz.trw), (1, cz.bethe), (2, lambda model: cz.clamp(model, k=1)), (3, Equivalent.of)]
+    ("seed", "run"),
+    [
+        (0, cz.trw),
+        (1, cz.bethe),
+        (2, lambda model: cz.clamp(model, k=1)),
+        (3, lambda model: Equivalent.of(model, UNLIMITED)),
+    ],
 )
 def test_a_model_with_factors_is_freed_when_nobody_holds_it(seed, run):
     model = model_with_a_factor(seed)

@@ -13,11 +13,10 @@ from clampz.approximations.bethe_bound import bethe_lower_bound
 from clampz.approximations.edge_weights import WEIGHTS_SHARE, uniform_weights
 from clampz.approximations.iteration import Endings, Stagnation, iterate
 from clampz.approximations.layouts import BinaryLayout, layout_of
-from clampz.approximations.mean_field import mean_field
-from clampz.approximations.mean_field_options import MOST_STARTS, MeanFieldOptions
+from clampz.approximations.mean_field import MOST_STARTS, MeanFieldOptions, mean_field
 from clampz.approximations.message_passing import MessageLanes, lanes_of
 from clampz.approximations.restarts import best_of_starts, solve_in_blocks
-from clampz.method import AnyBeta, Betas, CallKeywords, Method, OneBeta, OneSet, Sets, approximation
+from clampz.method import AnyBeta, AnySets, CallKeywords, Method, OneBeta, OneSet, approximation
 from clampz.model import Model
 from clampz.model.batch import Batch
 from clampz.model.results import Estimate, Estimates
@@ -110,18 +109,12 @@ class BetheMethod(Method[BetheOptions]):
     """The method `bethe`, with its options typed."""
 
     @overload  # type: ignore[override]
-    def __call__(
+    def __call__(  # type: ignore[overload-overlap]
         self, model: Model, *, evidence: OneSet = None, beta: OneBeta = None, **given: Unpack[BetheCall]
     ) -> Estimate: ...
     @overload
-    def __call__(self, model: Batch, *, beta: AnyBeta = None, **given: Unpack[BetheCall]) -> Estimates: ...
-    @overload
     def __call__(
-        self, model: Model, *, evidence: Sets, beta: AnyBeta = None, **given: Unpack[BetheCall]
-    ) -> Estimates: ...
-    @overload
-    def __call__(
-        self, model: Model, *, evidence: OneSet = None, beta: Betas, **given: Unpack[BetheCall]
+        self, model: Model | Batch, *, evidence: AnySets = None, beta: AnyBeta = None, **given: Unpack[BetheCall]
     ) -> Estimates: ...
     def __call__(self, *unnamed: Any, **given: Any) -> Any:
         return super().__call__(*unnamed, **given)

@@ -148,19 +148,14 @@ def sampled_weights(
             count += tree
         trees += 1
     if (count == 0).any():
-        count += _covering_forests(edges)
+        # Edge (i, j), i < j, is in the forest numbered by how many neighbours of j come before i.  In each forest a
+        # variable has at most one neighbour before it, so there is no cycle; all forests count the same.
+        count += 1.0 / np.bincount(edges[:, 1]).max(initial=1)
         trees += 1
     rho = np.ones(topology.num_edges)
     on_cycle = count < trees
     rho[inside] = np.where(on_cycle, SHRINK * count / max(1, trees), 1.0)
     return rho
-
-
-def _covering_forests(edges: NDArray[np.int32]) -> Floats:
-    """(m,) return weights of a mixture of forests that covers every edge. Edge (i, j), i < j, is in the forest numbered
-    by how many neighbours of j come before i. In each forest a variable has at most one neighbour before it, so there
-    is no cycle; all forests count the same."""
-    return np.full(len(edges), 1.0 / np.bincount(edges[:, 1]).max(initial=1))
 
 
 def heaviest_forests(topology: Topology, weights: Floats, budget: Budget) -> Floats | None:
@@ -198,9 +193,8 @@ def checked_weights(topology: Topology, weights: Floats, num_lanes: int, budget:
         )
     inside = topology.core[topology.edges].all(axis=1, keepdims=True)
     uniform = uniform_weights(topology, budget=budget)[:, None]
-    if np.all(rho <= np.where(inside, uniform + TOLERATED, 1.0)):
-        return np.where(inside, np.minimum(rho, uniform), 1.0)
-    if budget.must_stop():  # the uniform ones may be others, and there is no time to check
+    # once time is over the uniform ones may be others, and there is none to check
+    if np.all(rho <= np.where(inside, uniform + TOLERATED, 1.0)) or budget.must_stop():
         return np.where(inside, np.minimum(rho, uniform), 1.0)
     if topology.num_core > MAX_CHECKED:
         k = int(np.argmax(((rho - uniform) * inside).max(axis=1)))

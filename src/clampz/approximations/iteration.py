@@ -116,7 +116,6 @@ def iterate(
     upper: bool = False,
     inner: int | None = None,
     begun: Integers | None = None,
-    max_iter: int | None = None,
     full: bool | None = None,
 ) -> Endings:
     """Run lanes until the residual of each is within `options.tol`, or a limit stops them all; the lanes are used up.
@@ -130,17 +129,14 @@ def iterate(
     begun
         (B,) sweeps that each lane has made before, which count towards the limit; it then stops at the last look that
         is within.
-    max_iter
-        A limit other than that of the options.
     full
         Whether these are lanes of a block that fills the vector registers, where their own number does not tell:
         kernels round differently for few lanes.
     """
     ending = Endings.pending(lanes)
-    num_lanes = lanes.num_lanes
+    num_lanes, most = lanes.num_lanes, options.max_iter
     full = num_lanes >= FULL_LANES if full is None else full
     running = np.arange(num_lanes)
-    most = options.max_iter if max_iter is None else max_iter
     before = np.zeros(num_lanes, dtype=np.int64) if begun is None else begun
     block = lanes if len(padded(running, full)) == num_lanes else lanes.take(padded(running, full))
     num_iter, pace = 0, 1
@@ -169,12 +165,8 @@ def iterate(
         out = np.flatnonzero(leaving | spent | (stop is not None))
         if out.size:
             where = running[out]
-            ending.value[where], ending.rounding[where], ending.residual[where] = (
-                look.value[out],
-                look.rounding[out],
-                residual[out],
-            )
-            ending.num_iter[where] = before[where] + num_iter
+            ending.value[where], ending.rounding[where] = look.value[out], look.rounding[out]
+            ending.residual[where], ending.num_iter[where] = residual[out], before[where] + num_iter
             ending.stopped_by[where] = stop
             if stop is None:
                 ending.stopped_by[running[np.broadcast_to(spent, running.shape)]] = "max_iter"

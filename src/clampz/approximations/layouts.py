@@ -19,7 +19,7 @@ from clampz.model import BinaryForm, Model
 from clampz.model.batch import Batch
 from clampz.model.conditioning import states_left
 from clampz.model.pairwise_equivalent import Equivalent
-from clampz.model.tables import lane_sums, offsets, ranges
+from clampz.model.tables import has_hard_zeros, lane_sums, offsets, ranges
 from clampz.model.topology import Topology
 from clampz.numerics import Floats, Integers
 from clampz.runtime.budget import Budget
@@ -29,11 +29,6 @@ from clampz.runtime.workers import cut
 SECONDS_PER_ENTRY = 1e-8
 # Entries that are written between two looks at the clock.
 PIECE = 2**22
-
-
-def has_hard_zeros(table: Floats) -> bool:
-    """Whether a table has a hard zero, by its smallest entry: one more array of truth values may be too large."""
-    return bool(table.min(initial=0.0) == -np.inf)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

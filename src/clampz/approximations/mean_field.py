@@ -1,9 +1,9 @@
 """Naive mean field: a lower bound on log Z by coordinate ascent from several starts."""
 
-from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self, Unpack, overload
 
 import numpy as np
 
@@ -14,19 +14,18 @@ from clampz._kernels.approximations.mean_field.feasible_start import feasible_co
 from clampz._kernels.approximations.mean_field.tables import HARD
 from clampz.approximations.iteration import NO_CONFIGURATION, Endings, iterate
 from clampz.approximations.lanes import PART, Evaluation, Lanes, in_classes
-from clampz.approximations.layouts import BinaryLayout, FactorLayout, TableLayout, has_hard_zeros, layout_of
-from clampz.approximations.mean_field_options import MeanFieldMethod, MeanFieldOptions
+from clampz.approximations.layouts import BinaryLayout, FactorLayout, TableLayout, layout_of
 from clampz.approximations.restarts import best_of_starts, solve_in_blocks
-from clampz.method import approximation
+from clampz.method import AnyBeta, AnySets, CallKeywords, Method, OneBeta, OneSet, approximation
 from clampz.model import Model
 from clampz.model.batch import Batch
 from clampz.model.pairwise_equivalent import FactorRows
-from clampz.model.results import NO_RESULT, Estimates
-from clampz.model.tables import lane_sums, take_lanes
+from clampz.model.results import NO_RESULT, Estimate, Estimates
+from clampz.model.tables import has_hard_zeros, lane_sums, take_lanes
 from clampz.model.warm_starts import Start, start_marginals
 from clampz.numerics import Floats, Integers
 from clampz.runtime.budget import Budget
-from clampz.runtime.options import check_option
+from clampz.runtime.options import FINE, OptionKeywords, Options, check_option, check_whole
 from clampz.runtime.workers import Workers, cut
 
 # Steps of the search for a configuration that no hard zero forbids, before mean field gives up on a lane.
@@ -36,8 +35,67 @@ FieldLayout = BinaryLayout | TableLayout | FactorLayout
 # Stands for a probability of 0 in logarithms: it is 0 again beside any other, and all are even where it is alone.
 LEAST = 1e-323
 
+# Random starts at most: beyond, memory would be what ends a run.
+MOST_STARTS = 10**6
+
 # Lanes per block at most: a lane is four times smaller than one of messages, and its sweeps are short.
 MAX_BLOCK = 256
+
+
+class MeanFieldKeywords(OptionKeywords, total=False):
+    """The fields of `MeanFieldOptions`, as a call takes them by name."""
+
+    num_starts: int
+    seed: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeanFieldOptions(Options):
+    """Options of mean field.
+
+    Attributes
+    ----------
+    tol
+        In nats: what the bound gained since it was last looked at (1 to 50 sweeps earlier).
+    num_starts
+        Random starts, solved as lanes; the best one counts.  A `start` given to the call comes on top of them.
+    seed
+        Of the random starts: every lane has the same ones.
+    """
+
+    num_starts: int = 16
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_whole("num_starts", self.num_starts, 0, most=MOST_STARTS)
+        check_whole("seed", self.seed, 0)
+
+    def finely(self) -> "MeanFieldOptions":
+        """Return options with a tolerance for derivatives: the bound's gain is of second order in the marginals'
+        change."""
+        return replace(self, tol=min(self.tol, FINE**2))
+
+
+class MeanFieldCall(MeanFieldKeywords, CallKeywords, total=False):
+    """What a call of `mean_field` takes by name, beside evidence and beta."""
+
+    options: MeanFieldOptions | None
+
+
+class MeanFieldMethod(Method[MeanFieldOptions]):
+    """The method `mean_field`, with its options typed."""
+
+    @overload  # type: ignore[override]
+    def __call__(  # type: ignore[overload-overlap]
+        self, model: Model, *, evidence: OneSet = None, beta: OneBeta = None, **given: Unpack[MeanFieldCall]
+    ) -> Estimate: ...
+    @overload
+    def __call__(
+        self, model: Model | Batch, *, evidence: AnySets = None, beta: AnyBeta = None, **given: Unpack[MeanFieldCall]
+    ) -> Estimates: ...
+    def __call__(self, *unnamed: Any, **given: Any) -> Any:
+        return super().__call__(*unnamed, **given)
 
 
 @approximation(MeanFieldMethod, MeanFieldOptions, takes_factors=True)
@@ -61,7 +119,7 @@ def mean_field(batch: Batch, options: MeanFieldOptions, start: Start | None, bud
     with Workers(options.num_threads) as pool:
 
         def solve(points: Floats) -> Endings:
-            return solve_in_blocks(_lanes_of(layout, points, pool), run, budget, MAX_BLOCK)
+            return solve_in_blocks(FIELDS[type(layout)](layout, points, pool), run, budget, MAX_BLOCK)
 
         best = best_of_starts(starts, batch.num_lanes, len(layout.theta), solve, _merit, budget)
     return _estimates(batch, options, layout, best)
@@ -91,8 +149,9 @@ class MeanFieldLanes(Lanes):
         taken.last_value, taken.constant = self.last_value[lanes], self.constant[lanes]
         return taken
 
-    @abstractmethod
-    def _weight(self) -> Floats: ...
+    def _weight(self) -> Floats:
+        weight: Floats = np.maximum(self.layout.table, -HARD)
+        return weight
 
     def _constant(self) -> Floats:
         constant: Floats = self.layout.constant
@@ -120,9 +179,8 @@ class MeanFieldLanes(Lanes):
         """Evaluate the bound at the current point; `slack` is its gain since the last evaluation."""
         size = self.layout.topology.num_variables
         entries = self.table_entries // max(1, size)
-        return self._gained(
-            self._terms(self.kernels.value_terms, size, *self._arrays(), budget=budget, entries=entries)
-        )
+        terms = self._terms(self.kernels.value_terms, size, *self._arrays(), budget=budget, entries=entries)
+        return self._gained(terms)
 
     def _gained(self, parts: list[Floats]) -> Evaluation:
         look = Evaluation.summed(parts, self.constant, self.layout.magnitude)
@@ -168,9 +226,6 @@ class TableField(MeanFieldLanes):
     def table_entries(self) -> int:
         return len(self.layout.table)
 
-    def _weight(self) -> Floats:
-        return np.maximum(self.layout.table, -HARD)
-
 
 class FactorField(TableField):
     """Mean-field lanes of factors of any size; the arrays are those of `_kernels.approximations.mean_field.factors`."""
@@ -196,36 +251,26 @@ class FactorField(TableField):
         """Evaluate the bound at the current point."""
         graph, variables = self.layout.graph, np.zeros((6, self.num_lanes))
         factor_kernels.variable_terms(self.point, self.layout.theta, variables)
-        size = len(graph.scope_start) - 1
-        factors = self._terms(
-            factor_kernels.factor_terms,
-            size,
-            self.point,
-            self.weight,
-            graph,
-            budget=budget,
-            entries=self.table_entries // max(1, size),
-        )
+        size, arrays = len(graph.scope_start) - 1, (self.point, self.weight, graph)
+        entries = self.table_entries // max(1, size)
+        factors = self._terms(factor_kernels.factor_terms, size, *arrays, budget=budget, entries=entries)
         return self._gained([variables, *factors])
 
 
-def _lanes_of(layout: FieldLayout, points: Floats, workers: Workers) -> MeanFieldLanes:
-    kinds: dict[type, type[MeanFieldLanes]] = {
-        BinaryLayout: BinaryField,
-        TableLayout: TableField,
-        FactorLayout: FactorField,
-    }
-    return kinds[type(layout)](layout, points, workers)
+FIELDS: dict[type, type[MeanFieldLanes]] = {
+    BinaryLayout: BinaryField,
+    TableLayout: TableField,
+    FactorLayout: FactorField,
+}
 
 
+@dataclass(frozen=True, eq=False)
 class ProductMarginals:
     """Marginals of edges and factors of a product distribution."""
 
-    rho = None
-
-    def __init__(self, model: Model, marginals: Floats) -> None:
-        self.model = model
-        self.marginals_flat = marginals
+    model: Model
+    marginals_flat: Floats
+    rho: ClassVar[None] = None
 
     def take(self, lanes: Integers) -> "ProductMarginals":
         """Select lanes."""

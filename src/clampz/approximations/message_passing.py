@@ -82,18 +82,17 @@ class MessageLanes(Lanes):
         parts: list[MessageLanes] = [self, *others]
         joined = copy(self)
         joined.layout = self.layout.join([part.layout for part in others])
-        joined.point, joined.total = (
-            np.concatenate([getattr(part, name) for part in parts], axis=1) for name in ("point", "total")
-        )
+        joined.point = np.concatenate([part.point for part in parts], axis=1)
+        joined.total = np.concatenate([part.total for part in parts], axis=1)
         joined.keep, joined.counted = np.concatenate([part.keep for part in parts]), None
         shared = all(part.rho.shape[1] == 1 and np.array_equal(part.rho, self.rho) for part in parts)
         spread = [np.broadcast_to(part.rho, (len(part.rho), part.num_lanes)) for part in parts]
         joined.set_counting(self.rho if shared else np.concatenate(spread, axis=1), budget=UNLIMITED)
         return joined
 
-    @abstractmethod
     def _take_potentials(self, lanes: Integers, layout: Any) -> Any:
-        """Select the kernels' view of the edges for some lanes."""
+        """Select the kernels' view of the edges for some lanes: the one that all share, or their own."""
+        return self.potentials
 
     # -- weights ------------------------------------------------------------------------------------------------------
 
@@ -261,9 +260,8 @@ class BinaryLanes(MessageLanes):
         return out
 
     def messages_from(self, marginals: Floats) -> Floats:
-        low, high = np.clip(marginals.reshape(-1, 2, self.num_lanes)[self.topology.variable_of], TINY, 1.0).transpose(
-            1, 0, 2
-        )
+        pairs = marginals.reshape(-1, 2, self.num_lanes)[self.topology.variable_of]
+        low, high = np.clip(pairs, TINY, 1.0).transpose(1, 0, 2)
         messages = np.empty_like(self.point)
         binary_kernels.send_all(np.log(high / low), self.layout.W, self.layout.graph, messages)
         return messages
@@ -341,9 +339,6 @@ class GeneralLanes(MessageLanes):
             fill_factors(rho[first:last], some, table, factor, shift[first:last])
         return Potentials(table, factor, shift, rho, rho)
 
-    def _take_potentials(self, lanes: Integers, layout: TableLayout) -> Potentials:
-        return self.potentials
-
     def mutual_information(self) -> Floats:
         model = self.layout.model
         out = np.empty((self.topology.num_edges, self.num_lanes))
@@ -356,12 +351,9 @@ class GeneralLanes(MessageLanes):
         return out
 
     def messages_from(self, marginals: Floats) -> Floats:
-        beliefs = np.where(
-            self.layout.theta > -np.inf, np.log(np.clip(marginals[self.layout.rows], TINY, 1.0)), -np.inf
-        )
-        messages: Floats = general_kernels.send_all(
-            beliefs, np.zeros_like(self.point), self.potentials, self.layout.graph
-        )
+        layout, logs = self.layout, np.log(np.clip(marginals[self.layout.rows], TINY, 1.0))
+        beliefs = np.where(layout.theta > -np.inf, logs, -np.inf)
+        messages: Floats = general_kernels.send_all(beliefs, np.zeros_like(self.point), self.potentials, layout.graph)
         return messages
 
     def marginals(self) -> Floats:
@@ -370,9 +362,8 @@ class GeneralLanes(MessageLanes):
             return self.total
         with np.errstate(invalid="ignore"):  # lanes with Z = 0 have no beliefs
             weight = np.exp(self.total - np.repeat(np.maximum.reduceat(self.total, begin, axis=0), sizes, axis=0))
-            return self.layout.in_variable_order(
-                weight / np.repeat(np.add.reduceat(weight, begin, axis=0), sizes, axis=0)
-            )
+            weight /= np.repeat(np.add.reduceat(weight, begin, axis=0), sizes, axis=0)
+            return self.layout.in_variable_order(weight)
 
     def pairwise(self, lane: int) -> Floats:
         block, tables = self._lane(lane, UNLIMITED), self.layout.model.pairwise

@@ -3,8 +3,7 @@
 from typing import Any
 
 from clampz.approximations.bethe import BetheKeywords, bethe
-from clampz.approximations.mean_field import mean_field
-from clampz.approximations.mean_field_options import MeanFieldKeywords
+from clampz.approximations.mean_field import MeanFieldKeywords, mean_field
 from clampz.approximations.mini_buckets.method import MiniBucketsKeywords, mini_buckets
 from clampz.approximations.trw import TRWKeywords, trw
 from clampz.errors import unknown_name

@@ -83,8 +83,5 @@ def solve_in_blocks(
         else:
             ending.put(block, solve(lanes.take(block, inside), block))
 
-    if len(blocks) == 1:
-        run(blocks[0])
-    else:
-        workers.map(run, blocks)
+    workers.map(run, blocks)  # (a single one in this thread)
     return ending

@@ -17,7 +17,7 @@ from clampz.approximations.iteration import Endings, Policy, Stagnation, iterate
 from clampz.approximations.layouts import layout_of
 from clampz.approximations.message_passing import BinaryLanes, MessageLanes, lanes_of
 from clampz.approximations.restarts import solve_in_blocks
-from clampz.method import AnyBeta, Betas, CallKeywords, ForestWeights, Method, OneBeta, OneSet, Sets, approximation
+from clampz.method import AnyBeta, AnySets, CallKeywords, ForestWeights, Method, OneBeta, OneSet, approximation
 from clampz.model import Model
 from clampz.model.batch import Batch
 from clampz.model.results import Estimate, Estimates
@@ -106,18 +106,12 @@ class TRWMethod(Method[TRWOptions]):
     """The method `trw`, with its options typed."""
 
     @overload  # type: ignore[override]
-    def __call__(
+    def __call__(  # type: ignore[overload-overlap]
         self, model: Model, *, evidence: OneSet = None, beta: OneBeta = None, **given: Unpack[TRWCall]
     ) -> Estimate: ...
     @overload
-    def __call__(self, model: Batch, *, beta: AnyBeta = None, **given: Unpack[TRWCall]) -> Estimates: ...
-    @overload
     def __call__(
-        self, model: Model, *, evidence: Sets, beta: AnyBeta = None, **given: Unpack[TRWCall]
-    ) -> Estimates: ...
-    @overload
-    def __call__(
-        self, model: Model, *, evidence: OneSet = None, beta: Betas, **given: Unpack[TRWCall]
+        self, model: Model | Batch, *, evidence: AnySets = None, beta: AnyBeta = None, **given: Unpack[TRWCall]
     ) -> Estimates: ...
     def __call__(self, *unnamed: Any, **given: Any) -> Any:
         return super().__call__(*unnamed, **given)
@@ -154,7 +148,7 @@ def trw(
         def solve(block: MessageLanes, numbers: Integers) -> Endings:
             block.set_counting(rho if shared else take_lanes(rho, numbers), budget=UNLIMITED)
             if not optimize:
-                return _converge(block, options, budget, options.max_iter)
+                return _converge(block, options, budget)
             ending, rho[:, numbers] = _optimized(block, options, budget)
             return ending
 
@@ -185,19 +179,13 @@ def _initial_weights(batch: Batch, options: TRWOptions, budget: Budget) -> Float
     return np.stack([columns_of[kind] for kind in (kinds if len(columns_of) > 1 else kinds[:1])], axis=1)
 
 
-def _converge(block: MessageLanes, options: TRWOptions, budget: Budget, max_iter: int) -> Endings:
-    """Iterate until the slack is within the tolerance, damping lanes that are stuck."""
+def _converge(block: MessageLanes, options: TRWOptions, budget: Budget, weights: Floats | None = None) -> Endings:
+    """Iterate from where the block stands, under other weights if given, until the slack is within the tolerance. Lanes
+    that are stuck are damped."""
+    if weights is not None:
+        block.set_counting(weights, budget=UNLIMITED)
     policy = _damp_when_stuck(block.num_lanes)
-    return iterate(
-        block,
-        options,
-        budget,
-        method="trw",
-        residual_of=lambda look: look.slack,
-        policy=policy,
-        upper=True,
-        max_iter=max_iter,
-    )
+    return iterate(block, options, budget, method="trw", residual_of=lambda look: look.slack, policy=policy, upper=True)
 
 
 def _damp_when_stuck(num_lanes: int) -> Policy:
@@ -222,10 +210,11 @@ def _optimized(block: MessageLanes, options: TRWOptions, budget: Budget) -> tupl
     maximum spanning forest. New weights replace the best so far where their bound is lower by more than the best one
     might still gain."""
     rough = replace(options, tol=max(options.tol, ROUGH))
+    quick = replace(rough, max_iter=min(SWEEPS_PER_STEP, options.max_iter))
     first = block.rho
     current, best = first.copy(), first.copy()
     start = block.take(np.arange(block.num_lanes))
-    ending = _converge(start, rough, budget, options.max_iter)
+    ending = _converge(start, rough, budget)
     block.point = ending.point.copy()
     block.set_counting(first, budget=UNLIMITED)
     for step in range(options.num_steps):
@@ -236,28 +225,17 @@ def _optimized(block: MessageLanes, options: TRWOptions, budget: Budget) -> tupl
         size = 2.0 / (step + STEP_OFFSET)
         current = (1 - size) * current + size * forests
         candidate = UNIFORM_SHARE * first + (1 - UNIFORM_SHARE) * current
-        last = step == options.num_steps - 1
         # a bound taken after a few sweeps says little of the weights, so the last ones get as many as they need
-        trial = _with_weights(
-            block, candidate, rough, budget, options.max_iter if last else min(SWEEPS_PER_STEP, options.max_iter)
-        )
+        trial = _converge(block, rough if step == options.num_steps - 1 else quick, budget, candidate)
         block.point = trial.point
         block.set_counting(candidate, budget=UNLIMITED)
         _accept(ending, trial, best, candidate, trial.upper < ending.upper - ending.residual)
     block.point = ending.point.copy()
-    settled = _with_weights(block, best, options, budget, options.max_iter)
+    settled = _converge(block, options, budget, best)
     _accept(ending, settled, best, best, settled.upper <= ending.upper)
     if budget.must_stop():  # what has only come within the rough tolerance has not converged
         ending.stopped_by[ending.residual > options.tol] = budget.stopped_by
     return ending, best
-
-
-def _with_weights(
-    block: MessageLanes, candidate: Floats, options: TRWOptions, budget: Budget, max_iter: int
-) -> Endings:
-    """Converge under these weights, from where the block stands."""
-    block.set_counting(candidate, budget=UNLIMITED)
-    return _converge(block, options, budget, max_iter)
 
 
 def _accept(ending: Endings, trial: Endings, best: Floats, candidate: Floats, better: NDArray[np.bool_]) -> None:

@@ -1,7 +1,7 @@
 """Candidate variables to clamp, their branches as one batch, and the criteria by which the best is kept."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,20 +15,15 @@ from clampz.numerics import Floats, Integers, log_sum_exp
 VariableSet = tuple[int, ...]  # variables clamped together
 
 
-class Criterion(NamedTuple):
-    """Methods that judge candidates, and the merit of their sums over the branches: higher is better."""
-
-    needed: tuple[str, ...]
-    merit: Callable[..., float]
-
-
+# The methods that judge candidates by each criterion, and those whose sums over the branches are better when lower.
 CRITERIA = {
-    "trw": Criterion(("trw",), lambda upper: -upper),
-    "mf": Criterion(("mean_field",), lambda lower: lower),
-    "bethe": Criterion(("bethe",), lambda value: value),
-    "mini_buckets": Criterion(("mini_buckets",), lambda upper: -upper),
-    "gap": Criterion(("trw", "mean_field"), lambda upper, lower: lower - upper),
+    "trw": ("trw",),
+    "mf": ("mean_field",),
+    "bethe": ("bethe",),
+    "mini_buckets": ("mini_buckets",),
+    "gap": ("trw", "mean_field"),
 }
+BOUNDS_FROM_ABOVE = ("trw", "mini_buckets")
 
 
 def default_criterion(model: Model, method: str) -> str:
@@ -36,13 +31,9 @@ def default_criterion(model: Model, method: str) -> str:
 
     For Bethe higher is better on attractive and balanced models alone; on others the criterion is TRW's.
     """
-    if method == "mean_field":
-        return "mf"
-    if method == "mini_buckets":
-        return "mini_buckets"
     if method == "bethe" and model.is_balanced:
         return "bethe"
-    return "trw"
+    return {"mean_field": "mf", "mini_buckets": "mini_buckets"}.get(method, "trw")
 
 
 def criterion_values(estimates: Estimates) -> Floats:
@@ -94,8 +85,8 @@ class CandidateBatch(NamedTuple):
         return CandidateBatch(batch, self.origin[lanes], piece, [self.sets[p] for p in pieces]), lanes
 
     def merits(self, criterion: str, tried: Mapping[str, Estimates]) -> Floats:
-        """Return (pieces,) the merit of each piece by a criterion, from the estimates of the methods that judge."""
-        needed, merit = CRITERIA[criterion]
-        ends = [criterion_values(tried[name]) for name in needed]
+        """Return (pieces,) the merit of each piece by a criterion, from the estimates of the methods that judge: higher
+        is better."""
         lanes = [self.piece == p for p in range(len(self.sets))]
-        return np.array([merit(*(log_sum_exp(end[mine]) for end in ends)) for mine in lanes])
+        senses = [(criterion_values(tried[m]), -1.0 if m in BOUNDS_FROM_ABOVE else 1.0) for m in CRITERIA[criterion]]
+        return np.array([sum(sense * log_sum_exp(ends[mine]) for ends, sense in senses) for mine in lanes])

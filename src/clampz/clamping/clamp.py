@@ -33,6 +33,7 @@ META_SELECTORS = {
 # weights end below libDAI's bound after every clamp, which two, three and five do not; thirty gain 0.1 nats more and
 # take twice as long.
 TRW_DEFAULTS = {"edge_weights": "optimized", "num_steps": 10}
+DEFAULTS: dict[str, dict[str, Any]] = {"trw": TRW_DEFAULTS}
 
 
 @takes_names
@@ -136,7 +137,7 @@ def clamp(
     _check_starts(model, warm_starts, every_step, memo, per_branch)
     if options is None and memo is not None:
         options = memo.options(approximation.name)
-    own = _defaults_of(approximation.name) if options is None and warm_starts else {}
+    own = DEFAULTS.get(approximation.name, {}) if options is None and warm_starts else {}
     chosen = approximation.options(options, own | approximation.with_rng(changes, rng))
     budget = Budget(chosen.time)
     with as_callback(progress, "clamping") as listener, budget.interruptible():
@@ -179,7 +180,7 @@ def clamp_on(
     """
     method = METHODS[found.method]
     progress, own = own.pop("progress", None), method.with_rng(own, own.pop("rng", None))
-    options = method.options(None, _defaults_of(method.name) | own)
+    options = method.options(None, DEFAULTS.get(method.name, {}) | own)
     budget = Budget(options.time, within=within)
     with budget.interruptible():
         fixed, num_clamps = _checked_choice(found.model, variables, k, select, options.memory)
@@ -193,11 +194,6 @@ def clamp_on(
             start=found,
         )
         return _driven(clamping, fixed, num_clamps, select if variables is None else "given")
-
-
-def _defaults_of(method: str) -> dict[str, Any]:
-    """Return the options of a method whose defaults are others when it is clamped."""
-    return dict(TRW_DEFAULTS) if method == "trw" else {}
 
 
 def _driven(clamping: Clamping, fixed: list[int], num_clamps: int, select: str, per_branch: bool = False) -> Clamped:

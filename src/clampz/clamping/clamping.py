@@ -180,7 +180,7 @@ class Clamping:
         tried: dict[str, Estimates] = {}
         winners = np.arange(len(pieces))
         if len(pieces) > len(groups):
-            for name in CRITERIA[self.criterion].needed:
+            for name in CRITERIA[self.criterion]:
                 parents = self._estimates(name).take(laid.origin) if self.warm_starts else None
                 tried[name] = self._solve(name, laid, parents, self._reweights(name, trying=True))
             merits = laid.merits(self.criterion, tried)

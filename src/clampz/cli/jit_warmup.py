@@ -47,7 +47,7 @@ def _presolve() -> None:
     triples = [((i, i + 1, i + 2), rng.normal(size=(2, 2, 2))) for i in range(3)]
     found = simplify(clampz.Model(np.zeros((6, 2)), {(4, 5): np.eye(2)}, factors=triples), pairwise=True)
     rest = found.model
-    found.marginals(np.ones(len(rest.unary.flat) + len(rest.pairwise.flat) + len(rest.factors.flat)))
+    found.marginals(np.ones(rest.num_entries))
     simplify(rest, operation="max").states(np.zeros((1, 0), dtype=np.int64), rng=0)
 
 

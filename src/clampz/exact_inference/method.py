@@ -13,7 +13,7 @@ from clampz.exact_inference.lanes import ExactKeywords, ExactOptions, not_reache
 from clampz.exact_inference.plans import ExactPlan, plan_exact
 from clampz.exact_inference.running import run_count, run_plan
 from clampz.exact_inference.scopes import NO_LIMIT, least_bytes
-from clampz.method import AnyBeta, Betas, CallKeywords, Method, OneBeta, OneSet, Sets, approximation
+from clampz.method import AnyBeta, AnySets, CallKeywords, Method, OneBeta, OneSet, approximation
 from clampz.model import Model
 from clampz.model.batch import Batch
 from clampz.model.results import Estimate, Estimates
@@ -37,18 +37,12 @@ class ExactMethod(Method[ExactOptions]):
     """The method `exact`, with its options typed."""
 
     @overload  # type: ignore[override]
-    def __call__(
+    def __call__(  # type: ignore[overload-overlap]
         self, model: Model, *, evidence: OneSet = None, beta: OneBeta = None, **given: Unpack[ExactCall]
     ) -> Estimate: ...
     @overload
-    def __call__(self, model: Batch, *, beta: AnyBeta = None, **given: Unpack[ExactCall]) -> Estimates: ...
-    @overload
     def __call__(
-        self, model: Model, *, evidence: Sets, beta: AnyBeta = None, **given: Unpack[ExactCall]
-    ) -> Estimates: ...
-    @overload
-    def __call__(
-        self, model: Model, *, evidence: OneSet = None, beta: Betas, **given: Unpack[ExactCall]
+        self, model: Model | Batch, *, evidence: AnySets = None, beta: AnyBeta = None, **given: Unpack[ExactCall]
     ) -> Estimates: ...
     def __call__(self, *unnamed: Any, **given: Any) -> Any:
         return super().__call__(*unnamed, **given)

@@ -63,21 +63,10 @@ class BestFirst:
         """Look at `num_nodes` more, for configurations that are better than `lower` by more than `gap`."""
         value, tables = self.heuristic.value, self.heuristic.tables
         self.dive.numbers[FLOOR] = max(self.dive.numbers[FLOOR], lower - tables.model.constant - value)
+        bounds = tables.layout, tables.structure.order, tables.structure.scope, self.heuristic.work
+        state = self.dive, self.pool, self.best_f, self.best_x
         tol = gap + self.heuristic.error
-        status = budget.run(
-            best_first.search,
-            tables.layout,
-            tables.structure.order,
-            tables.structure.scope,
-            self.heuristic.work,
-            self.dive,
-            self.pool,
-            self.best_f,
-            self.best_x,
-            tol,
-            MOST_BACKTRACKS,
-            num_nodes,
-        )
+        status = budget.run(best_first.search, *bounds, *state, tol, MOST_BACKTRACKS, num_nodes)
         self.num_nodes += num_nodes
         self.is_done = bool(status == DONE)
 

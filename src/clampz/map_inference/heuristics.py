@@ -15,6 +15,7 @@ from clampz.approximations.mini_buckets.clique_tables import Tables
 from clampz.approximations.mini_buckets.descent import SECONDS_PER_ENTRY, BoundState, optimise
 from clampz.approximations.mini_buckets.structure import Structure
 from clampz.model import Model
+from clampz.model.tables import has_hard_zeros
 from clampz.numerics import EPS, Floats, largest_size
 from clampz.runtime.budget import Budget, Cancelled, run_cancellable
 
@@ -59,7 +60,7 @@ def heuristic(model: Model, budget: Budget, share: float, structure: Structure) 
     tables = Tables.of(model, structure, budget)
     main = np.full(model.num_variables, -1, dtype=np.int64)
     theta, size = tables.lane(model.unary.flat, main, budget)
-    num_shifts, work = tables.num_shift_entries, tables.new_pass()
+    num_shifts, work = structure.num_shifted, tables.new_pass()
     shifts = best_shifts = np.zeros(num_shifts)
     best = math.inf
     if structure.num_cliques > model.num_variables:
@@ -71,7 +72,7 @@ def heuristic(model: Model, budget: Budget, share: float, structure: Structure) 
             optimise(state, max(1, round(share * EVALUATIONS)), optimising)
             theta[state.theta == -np.inf] = -np.inf
             x, before, shifts = state.x, beta, state.x[:num_shifts] / beta
-            matching = ZEROS if theta.min(initial=0.0) == -np.inf else AS_THEY_ARE
+            matching = ZEROS if has_hard_zeros(theta) else AS_THEY_ARE
             found = _bound(tables, theta, size, shifts, work, budget)
             if found.upper < best:
                 best, best_shifts = found.upper, shifts

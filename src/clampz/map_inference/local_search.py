@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -32,17 +31,18 @@ SWEEP_SECONDS = 4e-9
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """The tables of variables, edges and larger factors, in this order; see `_kernels.map_inference.local_search`."""
+    """The tables of variables, edges and larger factors, in this order.
 
-    model: Model
-    scope_start: Integers
-    scope: Integers
-    strides: Integers
-    start: Integers
-    flat: Floats
-    table_of: Integers
-    at_start: Integers
-    tables_at: Integers
+    Attributes
+    ----------
+    arrays
+        What `_kernels.map_inference.local_search` takes.
+    sweep_seconds
+        Seconds that a sweep of annealing takes, about.
+    """
+
+    arrays: tuple[NDArray[Any], ...]
+    sweep_seconds: float
 
     @classmethod
     def of(cls, model: Model, budget: Budget) -> "Terms":
@@ -63,17 +63,10 @@ class Terms:
         budget.check_stop()
         flat = _without_zeros(np.concatenate([each.flat for each in tables]), start, scope_start, scope)
         budget.check_stop()
-        return cls(
-            model=model,
-            scope_start=scope_start,
-            scope=scope,
-            strides=strides,
-            start=start,
-            flat=flat,
-            table_of=np.repeat(np.arange(len(start) - 1), np.diff(scope_start)),
-            at_start=offsets(np.bincount(scope, minlength=n)),
-            tables_at=by_variable,
-        )
+        table_of = np.repeat(np.arange(len(start) - 1), np.diff(scope_start))
+        at = offsets(np.bincount(scope, minlength=n)), by_variable
+        arrays = (np.array(states), scope_start, scope, strides, start, flat, table_of, *at)
+        return cls(arrays, SWEEP_SECONDS * float(states[scope].sum()))
 
     def climb(self, states: States, num_kicks: int, rng: np.random.Generator, budget: Budget) -> States:
         """Return a configuration that is no worse, after `num_kicks` or at the end of the budget."""
@@ -81,7 +74,7 @@ class Terms:
         at_a_time = max(KICKS, len(x) // VARIABLES_PER_KICK)
         for first in range(0, max(num_kicks, 1), at_a_time):
             uniform = rng.random((min(at_a_time, num_kicks - first), 1 + 3 * KICKED))
-            budget.run(local_search.hill_climb, *self._arrays, uniform, x)
+            budget.run(local_search.hill_climb, *self.arrays, uniform, x)
             if budget.must_stop():
                 break
         return x
@@ -92,36 +85,16 @@ class Terms:
         It is returned as it is where nothing is at stake, or there is no time for all sweeps.
         """
         stakes = np.empty(len(states))
-        local_search.fill_stakes(*self._arrays, states, stakes)
+        local_search.fill_stakes(*self.arrays, states, stakes)
         at_stake = stakes[stakes > 0.0]
         if not len(at_stake) or num_sweeps * self.sweep_seconds > budget.left():
             return states
         x, betas = states.copy(), np.geomspace(HOT, COLD, num_sweeps) / np.median(at_stake)
         for some in np.array_split(betas, max(1, len(x) * num_sweeps // DRAWN_AT_A_TIME)):
-            budget.run(local_search.anneal, *self._arrays, some, rng.random((len(some), len(x))), x)
+            budget.run(local_search.anneal, *self.arrays, some, rng.random((len(some), len(x))), x)
             if budget.must_stop():
                 break
         return self.climb(x, 0, rng, budget)
-
-    @cached_property
-    def sweep_seconds(self) -> float:
-        """Seconds that a sweep of annealing takes, about."""
-        return SWEEP_SECONDS * float(self.model.num_states[self.scope].sum())
-
-    @cached_property
-    def _arrays(self) -> tuple[NDArray[Any], ...]:
-        """The arrays as kernels take them."""
-        return (
-            np.array(self.model.num_states),
-            self.scope_start,
-            self.scope,
-            self.strides,
-            self.start,
-            self.flat,
-            self.table_of,
-            self.at_start,
-            self.tables_at,
-        )
 
 
 def first_states(model: Model) -> States:
@@ -137,14 +110,12 @@ def first_states(model: Model) -> States:
 
 def score_of(model: Model, states: States) -> float:
     """Return the score of a configuration, rounded once."""
-    x, edges, factors = states.astype(np.int64), model.edges, model.factors
+    x, (i, j), factors = states.astype(np.int64), model.edges.T, model.factors
     steps = x[factors.variables] * factors.strides
     places = np.add.reduceat(steps, factors.scope_start[:-1]) if len(factors) else steps
     values = [
         model.unary.flat[model.unary.start[:-1] + x],
-        model.pairwise.flat[
-            model.pairwise.start[:-1] + x[edges[:, 0]] * model.num_states[edges[:, 1]] + x[edges[:, 1]]
-        ],
+        model.pairwise.flat[model.pairwise.start[:-1] + x[i] * model.num_states[j] + x[j]],
         factors.flat[factors.start[:-1] + places],
     ]
     return added_once([model.constant], *values)
@@ -182,9 +153,8 @@ def added_once(*parts: Floats | list[float]) -> float:
 
 def num_bytes(model: Model) -> int:
     """Return the bytes that the terms of a model take, and making them."""
-    num_entries = len(model.unary.flat) + len(model.pairwise.flat) + len(model.factors.flat)
     num_places = model.num_variables + 2 * model.num_edges + len(model.factors.variables)
-    return 8 * (3 * num_entries + 10 * num_places + 12 * model.num_variables)
+    return 8 * (3 * model.num_entries + 10 * num_places + 12 * model.num_variables)
 
 
 def _without_zeros(flat: Floats, start: Integers, scope_start: Integers, scope: Integers) -> Floats:

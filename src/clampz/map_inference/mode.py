@@ -217,7 +217,12 @@ class Ascent:
 
     def go(self, workers: Workers) -> None:
         """Work to the end, or as far as the budget allows."""
-        self.simplified = self._simplify()
+        if self.limits.num_best == 1:
+            share = self.budget.share(SIMPLIFYING_SHARE)
+            memory = int(self.limits.num_bytes)
+            self.simplified = simplify(self.model, operation="max", memory=memory, budget=share)
+        else:  # what goes may take some of several configurations along
+            self.simplified = unchanged(self.model, "max")
         if self.simplified.infeasibility:
             return
         rest, budget = self.simplified.model, self.budget
@@ -246,22 +251,12 @@ class Ascent:
             waiting = [each for each in waiting if each is not part or goes_on]
             self.tell()
 
-    def _simplify(self) -> Simplified:
-        """Reduce the model to a smaller one with the same maximum.
-
-        For several configurations it stays as it is: what goes may take some of them along.
-        """
-        if self.limits.num_best > 1:
-            return unchanged(self.model, "max")
-        share = self.budget.share(SIMPLIFYING_SHARE)
-        return simplify(self.model, operation="max", memory=int(self.limits.num_bytes), budget=share)
-
     def _split(self, whole: Component) -> None:
         """Split into components if there are time and memory for that, with what was found of the whole."""
         model = whole.model
         if BYTES_PER_ENTRY * (len(model.pairwise.flat) + len(model.factors.flat)) > self.limits.num_bytes:
             return
-        labels = component_labels(whole.model)
+        labels = component_labels(model)
         num_labels = int(labels.max(initial=-1)) + 1
         if num_labels < 2:
             return
@@ -270,13 +265,12 @@ class Ascent:
         number[np.argsort(-sizes, kind="stable")] = np.arange(num_labels) % MOST_PARTS
         of = number[labels]
         members = [np.flatnonzero(of == k) for k in range(int(of.max()) + 1)]
-        n = whole.model.num_variables
         parts = []
         for variables in members:
             if self.budget.must_stop():
                 return
-            limits = self.limits._replace(num_bytes=self.limits.num_bytes * len(variables) / n)
-            part = Component.of(component(whole.model, variables), variables, limits)
+            limits = self.limits._replace(num_bytes=self.limits.num_bytes * len(variables) / model.num_variables)
+            part = Component.of(component(model, variables), variables, limits)
             if whole.found:
                 part.take(whole.found[0][1][variables])
             parts.append(part)

@@ -1,7 +1,6 @@
 """Mode: the best configuration found, and how much better another could be."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
@@ -101,11 +100,11 @@ class Mode(Drawable, HasHtml):
     @cached_property
     def configuration(self) -> dict[Variable, State] | None:
         """`{variable: state}`, by name where the model has names."""
-        return None if self.states is None else named(self.model, self.states)
+        return None if self.states is None else self.model.named_configuration(self.states)
 
     @cached_property
     def configurations(self) -> list[dict[Variable, State]]:
-        return [named(self.model, one.states) for one in self.best]
+        return [self.model.named_configuration(one.states) for one in self.best]
 
     def _card(self) -> HtmlCard:
         scores = {"score": [f"{one.score:.6f}" for one in self.best[:MOST_ROWS]]}
@@ -135,12 +134,3 @@ class Mode(Drawable, HasHtml):
         ends = "optimal" if self.is_optimal else f"at most {self.upper:.10g}, gap {self.gap:.3g}"
         several = f", the best of {counted(len(self.best), 'configuration')}" if len(self.best) > 1 else ""
         return f"Mode({found} ({ends}){several}; {self.seconds:.2g} s, stopped by {self.stopped_by})"
-
-
-def named(model: Model, states: NDArray[np.int32]) -> dict[Variable, State]:
-    """Return a configuration by the names of variables and states, or by index where there are none."""
-    names: Sequence[Variable] = model.names or range(model.num_variables)
-    found: Sequence[State] = states.tolist()
-    if model.state_names is not None:
-        found = [known[a] for known, a in zip(model.state_names, states.tolist(), strict=True)]
-    return dict(zip(names, found, strict=True))

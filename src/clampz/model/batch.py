@@ -91,7 +91,8 @@ class Batch:
         check_model(model)
         evidence = as_sets(evidence)
         unary = np.repeat(model.unary.flat[:, None], len(evidence), axis=1)
-        hard = _edges_with_hard_zeros(model)
+        impossible = np.flatnonzero(model.pairwise.flat == -np.inf)
+        hard = np.unique(np.searchsorted(model.pairwise.start, impossible, side="right") - 1)
         for lane, given in enumerate(evidence):
             where = f"evidence set {lane}: " if len(evidence) > 1 else ""
             try:
@@ -183,11 +184,6 @@ class Batch:
 
     def __repr__(self) -> str:
         return f"Batch({counted(self.num_lanes, 'lane')} of {self.model!r})"
-
-
-def _edges_with_hard_zeros(model: Model) -> Integers:
-    impossible = np.flatnonzero(model.pairwise.flat == -np.inf)
-    return np.unique(np.searchsorted(model.pairwise.start, impossible, side="right") - 1)
 
 
 def _refuse_forbidden_pairs(model: Model, hard: Integers, evidence: dict[int, int], where: str) -> None:

@@ -18,10 +18,8 @@ from clampz.numerics import Floats, Integers
 def conditioned(contents: ModelData, found: Findings, said: Evidence) -> ModelData:
     """Apply evidence: certain variables keep their places but lose their edges and factors, likelihoods multiply
     potentials. `said` is the evidence in the user's words, for the error where it is seen to be impossible."""
-    start, left = (
-        offsets(contents.num_states),
-        with_fixed_states(contents, found.states, said) if found.states else contents,
-    )
+    start = offsets(contents.num_states)
+    left = with_fixed_states(contents, found.states, said) if found.states else contents
     unary = left.unary.copy()
     for i, likelihoods in found.likelihoods.items():
         unary[start[i] : start[i + 1]] += log_of(likelihoods)

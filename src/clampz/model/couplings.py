@@ -36,6 +36,8 @@ def strengths(tables: PairTables) -> Floats:
 
 def couplings(edges: NDArray[np.int32], strength: Floats, factors: FactorTables) -> tuple[NDArray[np.int32], Floats]:
     """List every pair of variables that share an edge or a factor, in lexicographic order, and its strength."""
+    if not factors:
+        return edges, strength
     tied = dict(zip(map(tuple, edges.tolist()), strength.tolist(), strict=True))
     for scope, table in factors:
         for b in range(len(scope)):

@@ -31,7 +31,7 @@ def describe(model: Model) -> dict[str, Any]:
         "larger_factors": {
             str(size): int(number) for size, number in zip(sizes.tolist(), counts.tolist(), strict=True)
         },
-        "table_entries": num_entries(model),
+        "table_entries": model.num_entries,
         "zeros": zeros,
         "components": graph.num_components,
         "largest_component": int(np.bincount(graph.components).max(initial=0)),
@@ -40,11 +40,6 @@ def describe(model: Model) -> dict[str, Any]:
         "kind": model.kind if model.pair_form is not None else None,
         "strength": [float(np.median(finite)), float(finite.max())] if finite.size else [0.0, 0.0],
     }
-
-
-def num_entries(model: Model) -> int:
-    """Count the entries of all tables."""
-    return sum(len(flat) for flat in (model.unary.flat, model.pairwise.flat, model.factors.flat))
 
 
 def in_words(data: dict[str, Any]) -> dict[str, str]:

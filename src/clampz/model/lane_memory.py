@@ -3,6 +3,7 @@
 import numpy as np
 
 from clampz.model.model import Model
+from clampz.model.tables import has_hard_zeros
 
 # Table entries of a small model.
 SMALL_MODEL = 50_000
@@ -33,7 +34,7 @@ def _bytes_of_lanes(model: Model, as_factors: bool) -> tuple[int, int]:
     zeros."""
     pairwise, larger, num_states = model.pairwise, model.factors, model.num_states
     states, messages = PER_STATE * len(model.unary.flat), int(num_states[model.edges].sum())
-    has_zeros = any(flat.min(initial=0.0) == -np.inf for flat in (pairwise.flat, larger.flat))
+    has_zeros = has_hard_zeros(pairwise.flat) or has_hard_zeros(larger.flat)
     if larger and as_factors and not has_zeros:
         return 8 * PER_FACTOR_ENTRY * (len(pairwise.flat) + len(larger.flat)), 8 * states
     entries = 0 if not (larger or has_zeros or (num_states != 2).any()) else len(pairwise.flat)
@@ -46,4 +47,4 @@ def _bytes_of_lanes(model: Model, as_factors: bool) -> tuple[int, int]:
 
 def is_small(model: Model) -> bool:
     """Whether a first sweep over a model takes a few milliseconds at most."""
-    return len(model.unary.flat) + len(model.pairwise.flat) + len(model.factors.flat) <= SMALL_MODEL
+    return model.num_entries <= SMALL_MODEL

@@ -25,12 +25,10 @@ class GroupedRuns:
 
     @property
     def rho(self) -> Floats | None:
-        found = []
-        for state, lane in self.lanes:
-            if state.rho is None:
-                return None
-            found.append(state.rho[:, 0 if state.rho.shape[1] == 1 else lane])
-        return np.stack(found, axis=1)
+        known = [(state.rho, lane) for state, lane in self.lanes if state.rho is not None]
+        if len(known) < len(self.lanes):
+            return None
+        return np.stack([rho[:, 0 if rho.shape[1] == 1 else lane] for rho, lane in known], axis=1)
 
     def pairwise(self, lane: int) -> Floats:
         state, own = self.lanes[lane]

@@ -99,10 +99,8 @@ class Model(Variables, HasHtml):
         found = [Factor((), np.array(checks.as_constant(constant)))]
         found += [Factor((i,), column) for i, column in enumerate(columns)]
         for pair, table in checks.as_pairs(pairwise):
-            scope = self._scope(pair, "edge")
-            found.append(
-                Factor(scope, checks.as_table(table, num_states[list(scope)], f"pairwise potentials of {pair}"))
-            )
+            scope, where = self._scope(pair, "edge"), f"pairwise potentials of {pair}"
+            found.append(Factor(scope, checks.as_table(table, num_states[list(scope)], where)))
         for f, item in enumerate(checks.as_tables(factors, "factors", "{variables: table}")):
             variables, table = checks.as_pair(item, "factor", "a pair (variables, table)")
             scope = self._scope(variables, "factor over")
@@ -236,12 +234,15 @@ class Model(Variables, HasHtml):
     def num_edges(self) -> int:
         return len(self.edges)
 
+    @property
+    def num_entries(self) -> int:
+        """Count the entries of all tables."""
+        return len(self.unary.flat) + len(self.pairwise.flat) + len(self.factors.flat)
+
     @cached_property
     def couplings(self) -> tuple[NDArray[np.int32], Floats]:
         """(c, 2) list the pairs of variables that share an edge or a factor, in order, and (c,) how strongly: see
         `strength`."""
-        if not self.factors:
-            return self.edges, self.strength
         return couplings(self.edges, self.strength, self.factors)
 
     @cached_property
@@ -362,8 +363,7 @@ class Model(Variables, HasHtml):
         if chosen.dtype == np.bool_ and chosen.shape != (self.num_variables,):
             raise ModelError(f"mask of variables: expected shape ({self.num_variables},), found {chosen.shape}")
         mask = np.zeros(self.num_variables, dtype=np.bool_)
-        named = chosen.dtype != np.bool_
-        mask[[self.variable_index(v) for v in np.atleast_1d(chosen).tolist()] if named else chosen] = True
+        mask[chosen if chosen.dtype == np.bool_ else self.variable_indices(np.atleast_1d(chosen).tolist())] = True
         wrong = np.flatnonzero(mask & (self.num_states != 2))
         if wrong.size:
             raise ModelError(

@@ -8,7 +8,7 @@ where the method proves nothing.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,13 +56,12 @@ class EndState(Protocol):
         """Append the lanes of others."""
 
 
+@dataclass(frozen=True, eq=False)
 class NoState:
     """The end state of a run that was stopped before its first result."""
 
-    rho = None
-
-    def __init__(self, model: Model) -> None:
-        self.model = model
+    model: Model
+    rho: ClassVar[None] = None
 
     def pairwise(self, lane: int) -> Floats:
         return np.full(len(self.model.pairwise.flat), np.nan)

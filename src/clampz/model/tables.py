@@ -79,6 +79,11 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
+def has_hard_zeros(table: Floats) -> bool:
+    """Whether a table has a hard zero, by its smallest entry: one more array of truth values may be too large."""
+    return bool(table.min(initial=0.0) == -np.inf)
+
+
 class LazySequence(Sequence[T]):
     """A sequence whose items are made on demand, by `item`; a slice is a list of them."""
 

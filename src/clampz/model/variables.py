@@ -190,6 +190,13 @@ class Variables:
             self._checked_index(int(wrong[0]), int(wrong[0]), states.tolist()[wrong[0]])
         return states.astype(np.int32)
 
+    def named_configuration(self, states: NDArray[np.integer[Any]]) -> dict[Variable, State]:
+        """Return a configuration (n,) by the names of variables and states, or by index where there are none."""
+        found: Sequence[State] = states.tolist()
+        if self.state_names is not None:
+            found = [known[a] for known, a in zip(self.state_names, states.tolist(), strict=True)]
+        return dict(zip(self.names or range(self.num_variables), found, strict=True))
+
     def as_configurations(self, configurations: NDArray[np.integer[Any]]) -> NDArray[np.int32]:
         """(N, n) check configurations, states by index."""
         states = np.ascontiguousarray(as_indices(configurations), dtype=np.int32)

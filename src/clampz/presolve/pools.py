@@ -18,9 +18,8 @@ SPARE = 256
 
 def num_bytes(model: Model) -> int:
     """Estimate the memory that the presolve takes."""
-    tables = len(model.unary.flat) + len(model.pairwise.flat) + len(model.factors.flat)
     slots = 2 * model.num_edges + len(model.factors.variables)
-    return int(BYTES @ [model.num_variables, model.num_edges + len(model.factors), slots, tables])
+    return int(BYTES @ [model.num_variables, model.num_edges + len(model.factors), slots, model.num_entries])
 
 
 def build_pools(model: Model, keep: NDArray[np.bool_], *, pairwise: bool, pins: bool, maximum: bool) -> Pools:

@@ -100,16 +100,15 @@ def simplify(
     kept = np.zeros(model.num_variables, dtype=np.bool_)
     kept[model.variable_indices(keep, "keep")] = True
     maximum = operation == "max"
-    num_entries = len(model.unary.flat) + len(model.pairwise.flat) + len(model.factors.flat)
     num_tables = model.num_variables + model.num_edges + len(model.factors)
-    around = SECONDS_PER_TABLE * num_tables + SECONDS_PER_ENTRY * num_entries
+    around = SECONDS_PER_TABLE * num_tables + SECONDS_PER_ENTRY * model.num_entries
     hurried = around > LOOK and budget.left() < 2 * around
-    too_large = num_entries > LARGE_MODEL and not _promising(model)
+    too_large = model.num_entries > LARGE_MODEL and not _promising(model)
     if hurried or too_large or not fits_into(memory, num_bytes(model)):
         return unchanged(model, operation, is_complete=not hurried)
     pools = build_pools(model, kept, pairwise=pairwise, pins=marginals and not maximum, maximum=maximum)
     within = Budget(max(0.0, budget.left() - around), within=budget)
-    pools = run_cancellable(within, around, _apply, pools, WORK_PER_ENTRY * num_entries + LEAST_WORK)
+    pools = run_cancellable(within, around, _apply, pools, WORK_PER_ENTRY * model.num_entries + LEAST_WORK)
     done = [state.LEFT, state.STATES_GONE, state.AXES_GONE, state.CONSTANTS, state.CONTAINED, state.CLOCK]
     changed = pools.count[state.IMPOSSIBLE] >= 0 or pools.count[done].any()
     interrupted = around > LOOK and budget.must_stop()

@@ -23,7 +23,7 @@ from clampz.exact_inference.running import PLANNING_SHARE, exact_if_it_fits
 from clampz.model import Model
 from clampz.model.batch import Batch
 from clampz.model.conditioning import states_left
-from clampz.model.tables import take_lanes
+from clampz.model.tables import has_hard_zeros, take_lanes
 from clampz.numerics import EPS, Floats, Integers
 from clampz.runtime.budget import Budget
 from clampz.runtime.progress import ProgressText, says_stop
@@ -73,7 +73,7 @@ class RatioTerm:
 
     @cached_property
     def _has_no_hard_zeros(self) -> bool:
-        return all(bool((table.flat > -np.inf).all()) for table in (self.model.pairwise, self.model.factors))
+        return not (has_hard_zeros(self.model.pairwise.flat) or has_hard_zeros(self.model.factors.flat))
 
     def tighten(self, lower: float, upper: float) -> None:
         self.lower, self.upper = max(self.lower, lower), min(self.upper, upper)
@@ -170,7 +170,8 @@ def close_both(
 def _sum_both(sides: tuple[RatioTerm, RatioTerm], options: BoundOptions, budget: Budget) -> bool:
     """Exact sums of both, by one plan where they are lanes of one model, if they fit into time and memory."""
     left = [side for side in sides if not side.is_closed]
-    if not left or not options.exact or _num_entries(left) * SECONDS_PER_ENTRY > budget.left(PLANNING_SHARE):
+    num_entries = sum(side.model.num_entries for side in left)
+    if not left or not options.exact or num_entries * SECONDS_PER_ENTRY > budget.left(PLANNING_SHARE):
         return not left
     batches = [Batch.of(side.model) for side in left]
     if len(left) == 2 and _differ_in_unary(left[0].model, left[1].model):
@@ -186,11 +187,6 @@ def _sum_both(sides: tuple[RatioTerm, RatioTerm], options: BoundOptions, budget:
     for side, ends in zip(left, found, strict=True):
         side.close(*ends)
     return True
-
-
-def _num_entries(sides: list[RatioTerm]) -> int:
-    tables = [table for side in sides for table in (side.model.unary, side.model.pairwise, side.model.factors)]
-    return sum(len(table.flat) for table in tables)
 
 
 def _differ_in_unary(one: Model, other: Model) -> bool:
@@ -233,7 +229,7 @@ def _search_in_turn(
         if not worth:
             break
         side = max(worth, key=lambda side: side.width)
-        if _num_entries([side]) * SEARCH_SECONDS_PER_ENTRY > seconds:
+        if side.model.num_entries * SEARCH_SECONDS_PER_ENTRY > seconds:
             break
         turn = Budget(seconds, within=budget)
         search = BranchAndBound(side.model, replace(options, gap=narrow, time=max(seconds, 0.0)))

@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
 from clampz.approximations.mini_buckets.proposals import Draws, States
 from clampz.errors import EvidenceError, ModelError, OptionError
+from clampz.model.conditioning import given
 from clampz.numerics import Floats, Integers
 from clampz.presolve.simplify import simplify
 from clampz.runtime.budget import Budget
@@ -50,19 +51,6 @@ class Piece(NamedTuple):
 NO_PIECE = Piece(np.empty((0, 0), dtype=np.int32), np.empty(0), np.empty(0, dtype=np.int64), np.empty(0))
 
 
-class SamplerChoice(Protocol):
-    """A way to have samples."""
-
-    @property
-    def kind(self) -> Kind: ...
-    @property
-    def reason(self) -> str: ...
-    @property
-    def num_chains(self) -> int: ...
-    def pieces(self, num_samples: float, budget: Budget, workers: Workers) -> Iterator[Piece]:
-        """Yield piece after piece until the budget ends; `num_samples` is how many are wanted, about."""
-
-
 class ProposalSampler(NamedTuple):
     """A sampler by blocks of independent draws from a source, a share `rate` of which is used, about."""
 
@@ -73,6 +61,7 @@ class ProposalSampler(NamedTuple):
     num_chains: int = 1
 
     def pieces(self, num_samples: float, budget: Budget, workers: Workers) -> Iterator[Piece]:
+        """Yield piece after piece until the budget ends; `num_samples` is how many are wanted, about."""
         block, found, size = 0, 0, self.source.block_size
         rate = max(self.rate, 1 / HOPELESS_DRAWS)  # (of a pilot, which may have been of no use)
         while not budget.must_stop() and (found or block * size < HOPELESS_DRAWS):
@@ -105,14 +94,18 @@ class GibbsSampler(NamedTuple):
         return self.chains.number
 
     def pieces(self, num_samples: float, budget: Budget, workers: Workers) -> Iterator[Piece]:
+        """Yield a piece for each step of all chains until the budget ends."""
         places, weights = np.arange(self.num_chains), np.zeros(self.num_chains)
         for step, states in enumerate(self.chains.steps(budget, workers)):
             yield Piece(self.source.whole(step, states), weights, places, weights)
 
 
+SamplerChoice = ProposalSampler | GibbsSampler
+
+
 def find_way(asked: SampleRequest, budget: Budget, workers: Workers) -> SamplerChoice:
     """Choose the sampler that was asked for, or the best there is; Cancelled where the budget ends first."""
-    method, model = asked.method, asked.given()
+    method, model = asked.method, given(asked.model, asked.evidence)
     simplified = simplify(
         model, marginals=False, pairwise=not model.factors, memory=asked.bytes_left, budget=budget.share(0.25)
     )

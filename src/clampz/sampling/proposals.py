@@ -78,10 +78,8 @@ class SampleProposal:
     def accepted(self, block: int, draws: Draws) -> NDArray[np.bool_]:
         """Accept draws with probability f / (q e^bound): these follow the model."""
         rng = np.random.Generator(np.random.Philox(key=self.seed, counter=ACCEPTANCE + (block << 64)))
-        accepted: NDArray[np.bool_] = rng.random(len(draws.log_weights)) < np.exp(
-            draws.log_weights - self.proposal.bound
-        )
-        return accepted
+        rate = np.exp(draws.log_weights - self.proposal.bound)
+        return np.asarray(rng.random(len(rate)) < rate)
 
     def whole(self, block: int, states: NDArray[np.integer]) -> States:
         """Extend configurations of the reduced model to whole ones."""
@@ -122,9 +120,7 @@ def propose(
             chosen = max(chosen // 4, SMALLEST_TABLE)
             continue
         laying = LAYING_SECONDS * structure.num_entries + LAYING_CLIQUE_SECONDS * structure.num_cliques
-        if (
-            max_table is None and laying > worth and chosen > SMALLEST_TABLE
-        ):  # dense models have many more than is usual
+        if max_table is None and laying > worth and chosen > SMALLEST_TABLE:  # a dense model has more than is usual
             chosen = 1 << int(math.log2(max(0.5 * chosen * worth / laying, SMALLEST_TABLE)))
             structure = None
         elif laying > budget.left():

@@ -10,7 +10,6 @@ import numpy as np
 from clampz.display.formatting import counted
 from clampz.errors import OptionError
 from clampz.model import Evidence, Model
-from clampz.model.conditioning import given
 from clampz.model.model_checks import check_model
 from clampz.runtime.budget import Progress
 from clampz.runtime.options import Options, bytes_in_words, check_name, check_whole, memory_allowed
@@ -89,7 +88,3 @@ class SampleRequest:
         blocks = min(blocks, self.allowed // 4)  # (fewer threads are busy where memory is short)
         copies = 2 * sum(array.nbytes for array in self.model.contents if isinstance(array, np.ndarray))
         return max(0, self.allowed - self.samples_bytes - blocks - copies)
-
-    def given(self) -> Model:
-        """Return the model with its evidence."""
-        return given(self.model, self.evidence)

@@ -162,7 +162,16 @@ def _blocks(asked: SampleRequest, total: float) -> Iterator[Samples]:
             except Cancelled:
                 way = None
         if way is None:
-            yield _nothing(asked, budget)
+            yield Samples(
+                model=asked.model,
+                states=np.empty((0, asked.model.num_variables), dtype=np.int32),
+                log_weights=np.empty(0),
+                kind="weighted",
+                reason=NOTHING,
+                num_drawn=0,
+                log_z=math.nan,
+                stopped_by=budget.stopped_by or "time",
+            )
             return
         gathering = _Gathering(asked, way, way.pieces(total, budget, workers), budget)
         while True:
@@ -173,20 +182,6 @@ def _blocks(asked: SampleRequest, total: float) -> Iterator[Samples]:
             yield samples
             if len(samples) < number or total <= 0:
                 return
-
-
-def _nothing(asked: SampleRequest, budget: Budget) -> Samples:
-    states = np.empty((0, asked.model.num_variables), dtype=np.int32)
-    return Samples(
-        model=asked.model,
-        states=states,
-        log_weights=np.empty(0),
-        kind="weighted",
-        reason=NOTHING,
-        num_drawn=0,
-        log_z=math.nan,
-        stopped_by=budget.stopped_by or "time",
-    )
 
 
 @dataclass(eq=False)
@@ -222,7 +217,16 @@ class _Gathering:
             sums.append(log_sum_exp(piece.all_weights[self.counted : last]))
             num_drawn += last - self.counted
             self.taken, self.counted = end, last
-            self._report(num_drawn, filled, number)
+            told = Progress(
+                method="sample",
+                num_iter=num_drawn,
+                residual=math.nan,
+                log_z=math.nan,
+                num_lanes=number,
+                num_finished=filled,
+                seconds=self.budget.seconds,
+            )
+            self.budget.report(told)
         chains = self.way.kind == "gibbs"
         log_z = math.nan if chains or not num_drawn else log_sum_exp(np.array(sums)) - math.log(num_drawn)
         samples = Samples(
@@ -247,16 +251,3 @@ class _Gathering:
         if samples.kind == "weighted" and len(samples) and samples.effective_size < LITTLE * len(samples):
             remarks.append(FEW)
         return replace(samples, reason="; ".join(remarks))
-
-    def _report(self, num_drawn: int, filled: int, number: int) -> None:
-        self.budget.report(
-            Progress(
-                method="sample",
-                num_iter=num_drawn,
-                residual=math.nan,
-                log_z=math.nan,
-                num_lanes=number,
-                num_finished=filled,
-                seconds=self.budget.seconds,
-            )
-        )

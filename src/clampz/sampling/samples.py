@@ -72,9 +72,7 @@ class Samples(Drawable, HasHtml, LazySequence[dict[Any, Any]]):
         return len(self.states)
 
     def item(self, k: int) -> dict[Any, Any]:
-        names, states = self.model.names, self.model.state_names
-        row = self.states[k].tolist()
-        return {i if names is None else names[i]: a if states is None else states[i][a] for i, a in enumerate(row)}
+        return self.model.named_configuration(self.states[k])
 
     @property
     def is_exact(self) -> bool:

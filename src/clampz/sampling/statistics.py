@@ -216,10 +216,8 @@ class MarginalTally:
 
     def marginals(self) -> tuple[Floats, Floats]:
         """(S,) shares of the weights, and their standard errors."""
-        total, all_squares = (
-            math.exp(self.tally.log_sum - self.scale),
-            math.exp(self.tally.log_squares - 2.0 * self.scale),
-        )
+        total = math.exp(self.tally.log_sum - self.scale)
+        all_squares = math.exp(self.tally.log_squares - 2.0 * self.scale)
         share = np.minimum(self.sums / total, 1.0)
         return share, np.sqrt(variance_of_shares(share, self.squares, all_squares)) / total
 

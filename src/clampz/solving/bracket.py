@@ -77,18 +77,16 @@ def bracketed(
         found = clamped(chosen, run, 1.0, None, select, None, **own)
         choice = unless_outside(found, choice, lower, upper)
     if bracket.estimate_by == "counting" and bracket.estimate is not None:
-        reason = f"{why}, so clamping brackets log Z ({leaves}); it was counted, which is right with high probability."
-        solution = run.solution(found, reason, lower=lower, upper=upper, bracket=bracket)
-        return replace(solution, log_z=min(max(bracket.estimate, lower), upper), bound=None)
-    if estimate is not None:
-        how = f"draws from the upper bound estimate it, ± {bracket.standard_error:.2g} (standard error)"
-        reason = f"{why}, so clamping brackets log Z ({leaves}); {how}.{clamps_in_words(found, select)}"
-        solution = run.solution(found, reason, lower=lower, upper=upper, bracket=bracket, drawn=drawn)
-        return replace(solution, log_z=min(max(estimate, lower), upper), bound=None)
-    if worth_counting(model, math.inf) and not is_available():
-        choice = f"{choice}; {MISSING}"
-    reason = f"{why}, so clamping brackets log Z ({leaves}); {choice}.{clamps_in_words(found, select)}"
-    return run.solution(found, reason, lower=lower, upper=upper, bracket=bracket)
+        estimate, drawn, how = bracket.estimate, None, "it was counted, which is right with high probability."
+    elif estimate is not None:
+        error = f"± {bracket.standard_error:.2g} (standard error)"
+        how = f"draws from the upper bound estimate it, {error}.{clamps_in_words(found, select)}"
+    else:
+        missing = f"; {MISSING}" if worth_counting(model, math.inf) and not is_available() else ""
+        how = f"{choice}{missing}.{clamps_in_words(found, select)}"
+    reason = f"{why}, so clamping brackets log Z ({leaves}); {how}"
+    solution = run.solution(found, reason, lower=lower, upper=upper, bracket=bracket, drawn=drawn)
+    return solution if estimate is None else replace(solution, log_z=min(max(estimate, lower), upper), bound=None)
 
 
 def _closed(

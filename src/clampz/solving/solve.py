@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any, overload
+from typing import Any, TypedDict, Unpack, overload
 
 from clampz.approximations.mini_buckets.method import mini_buckets
 from clampz.approximations.registry import method_named
@@ -38,36 +38,24 @@ from clampz.solving.run import BRACKET_TIME, DEFAULT_TIME, EXACT_TIME, Run
 from clampz.solving.solution import Found, Solution
 
 
+class SolveKeywords(TypedDict, total=False):
+    """What a call of `solve` takes by name, beside evidence."""
+
+    method: str
+    k: int | None
+    select: str | None
+    marginals: bool
+    time: float | None
+    memory: int | str | None
+    threads: int | None
+    rng: Seed
+    progress: Listener[Progress | Bracket]
+
+
 @overload
-def solve(
-    model: Model,
-    *,
-    evidence: Evidence | None = None,
-    method: str = "auto",
-    k: int | None = None,
-    select: str | None = None,
-    marginals: bool = True,
-    time: float | None = None,
-    memory: int | str | None = None,
-    threads: int | None = None,
-    rng: Seed = None,
-    progress: Listener[Progress | Bracket] = None,
-) -> Solution: ...
+def solve(model: Model, *, evidence: Evidence | None = None, **named: Unpack[SolveKeywords]) -> Solution: ...
 @overload
-def solve(
-    model: Model,
-    *,
-    evidence: Sequence[Evidence],
-    method: str = "auto",
-    k: int | None = None,
-    select: str | None = None,
-    marginals: bool = True,
-    time: float | None = None,
-    memory: int | str | None = None,
-    threads: int | None = None,
-    rng: Seed = None,
-    progress: Listener[Progress | Bracket] = None,
-) -> list[Solution]: ...
+def solve(model: Model, *, evidence: Sequence[Evidence], **named: Unpack[SolveKeywords]) -> list[Solution]: ...
 @knows_its_options
 def solve(
     model: Model,
@@ -160,12 +148,15 @@ def solve(
         if several_sets(evidence) is None:
             return solved(evidence, time)  # type: ignore[arg-type]
         sets = as_sets(evidence)
-        _check_sets(model, sets)
+        for number, known in enumerate(
+            sets
+        ):  # what is no evidence, or seen to be impossible, is refused before any work
+            try:
+                given(model, known)
+            except EvidenceError as error:
+                raise EvidenceError(f"evidence set {number}: {error}") from None
         shares = range(len(sets), 0, -1)
-        return [
-            solved(known, None if time is None else whole.left(1 / share))
-            for known, share in zip(sets, shares, strict=True)
-        ]
+        return [solved(each, time if time is None else whole.left(1 / n)) for each, n in zip(sets, shares, strict=True)]
 
 
 def solve_in_a_moment(model: Model, seconds: float, memory: int | str | None = None, rng: Seed = None) -> Solution:
@@ -173,15 +164,6 @@ def solve_in_a_moment(model: Model, seconds: float, memory: int | str | None = N
     budget = Budget(seconds)
     with budget.interruptible():
         return clamped_as_asked(model, "", Run(budget, budget, None, memory, True, None, as_seed(rng)), 0, None)
-
-
-def _check_sets(model: Model, sets: Sequence[Evidence]) -> None:
-    """Refuse what is no evidence, or seen to be impossible, before any of it is solved."""
-    for number, known in enumerate(sets):
-        try:
-            given(model, known)
-        except EvidenceError as error:
-            raise EvidenceError(f"evidence set {number}: {error}") from None
 
 
 def _by_what_suits(model: Model, run: Run, time: float | None, k: int | None, select: str | None) -> Solution:

@@ -131,7 +131,7 @@ def sweep(
     with as_callback(progress, "sweeping") as listener, budget.interruptible():
         model = given(model, evidence)
         betas = np.atleast_1d(as_betas(beta, Batch.of(model).sizes))
-        own = 8 * _num_entries(model)
+        own = 8 * model.num_entries
         allowed = memory_allowed(memory) - own
         if allowed <= 0:
             raise TooWideError(
@@ -161,12 +161,11 @@ class _Sweeping:
 
     def __post_init__(self) -> None:
         self.batch = Batch.of(self.model)
-        self.num_entries = _num_entries(self.model)
 
     def by_what_suits(self, betas: Floats, time: float | None) -> Sweep:
         """Exactly if there is time and memory for that at every beta; else a bracket at each."""
         cost = ExactCost(0, 0, math.inf, None)
-        if self.budget.left(PLANNING_SHARE) > SECONDS_TO_PLAN * self.num_entries:
+        if self.budget.left(PLANNING_SHARE) > SECONDS_TO_PLAN * self.model.num_entries:
             cost = exact_cost(self.model, memory=self.memory, budget=self.budget.share(PLANNING_SHARE))
         most = EXACT_TIME if time is None else self.budget.left(EXACT_SHARE)
         if cost.num_bytes <= self.memory and NUM_RUNS * self.num_betas * cost.seconds <= most and cost.plan is not None:
@@ -259,7 +258,7 @@ class _Sweeping:
 
     def _too_late(self, budget: Budget) -> bool:
         """Whether the time left is too little for the least that can be done, and that takes long."""
-        return LEAST_SECONDS * self.num_entries > max(budget.left(), GRACE)
+        return LEAST_SECONDS * self.model.num_entries > max(budget.left(), GRACE)
 
     def _limit(self, seconds: float) -> int:
         """Return the table size that there is time for, or 0."""
@@ -273,7 +272,7 @@ class _Sweeping:
 
     def _thermodynamics(self, found: Estimate) -> tuple[float, float]:
         """Compute energy and heat capacity, as far as there is time."""
-        seconds = SECONDS_PER_ENTRY * self.num_entries
+        seconds = SECONDS_PER_ENTRY * self.model.num_entries
         if not math.isfinite(found.log_z) or self.budget.left() < seconds:
             return math.nan, math.nan
         energy = found.energy
@@ -293,7 +292,3 @@ class _Sweeping:
         if says_stop(self.progress, progress):
             self.budget.stop("callback")
             raise StopIteration
-
-
-def _num_entries(model: Model) -> int:
-    return len(model.unary.flat) + len(model.pairwise.flat) + len(model.factors.flat)

@@ -94,7 +94,7 @@ def test_tables_of_several_blocks(labels, max_table, monkeypatch):
         np.random.default_rng(0),
     )
     lanes = [rng.normal(size=len(model.unary.flat)) for _ in range(3)]
-    assert np.diff(tables.structure.table_start).max() > 512 and tables.num_shift_entries
+    assert np.diff(tables.structure.table_start).max() > 512 and tables.structure.num_shifted
     upper = check(lambda: [BoundState.upper(tables, lane, budget=UNLIMITED) for lane in lanes], 4)
     check(
         lambda: [
@@ -107,7 +107,7 @@ def test_tables_of_several_blocks(labels, max_table, monkeypatch):
 def test_a_lane_out_of_hand_is_nothing_to_the_others():
     """Shifts too large for any bound, in one lane of several."""
     tables, lanes = Tables.of(GRID, Structure.of(GRID, 8, budget=UNLIMITED), budget=UNLIMITED), lanes_of_grid(4)
-    numbers = tables.num_shift_entries + tables.structure.num_cliques
+    numbers = tables.structure.num_shifted + tables.structure.num_cliques
     starts = [np.zeros(numbers), np.full(numbers, 1e200), np.full(numbers, 2.0), np.full(numbers, 1e99)]
     with np.errstate(all="ignore"):
         found = check(

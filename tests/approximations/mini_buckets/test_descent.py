@@ -150,7 +150,7 @@ def test_huge_potentials(scale):
 def test_shifts_beyond_all_numbers_prove_nothing():
     model, tables = frustrated()
     state = BoundState.upper(tables, model.unary.flat, budget=UNLIMITED)
-    state.x[: tables.num_shift_entries] = np.resize([np.inf, -1e308, 1e308], tables.num_shift_entries)
+    state.x[: tables.structure.num_shifted] = np.resize([np.inf, -1e308, 1e308], tables.structure.num_shifted)
     evaluate(state, state.x, tables.new_pass(), budget=UNLIMITED)
     assert state.bound == math.inf
 
@@ -261,8 +261,10 @@ def test_shifts_that_matching_takes_back_are_charged():
     tables, truth = Tables.of(model, Structure.of(model, 4, budget=UNLIMITED), budget=UNLIMITED), cz.exact(model).log_z
     for seed in range(100):
         shifts = np.random.default_rng(seed)
-        x = np.zeros(tables.num_shift_entries + tables.structure.num_cliques)
-        x[: tables.num_shift_entries] = shifts.normal(size=tables.num_shift_entries) * 10.0 ** shifts.uniform(10, 20)
+        x = np.zeros(tables.structure.num_shifted + tables.structure.num_cliques)
+        x[: tables.structure.num_shifted] = shifts.normal(size=tables.structure.num_shifted) * 10.0 ** shifts.uniform(
+            10, 20
+        )
         lower, upper = (
             BoundState.lower(tables, model.unary.flat, x, budget=UNLIMITED),
             BoundState.upper(tables, model.unary.flat, x, budget=UNLIMITED),

@@ -349,7 +349,7 @@ def test_laying_out_ends_with_the_time(monkeypatch):
     """Tables that take long are not laid out to the end of them after the run's."""
     model = cz.generators.complete(12, weights=(-3, 3), rng=0)
     layout = cz.mini_buckets(model, max_table=2**6).state.lanes[0].layout
-    begin = np.zeros(layout.tables_below.num_shift_entries + layout.below.num_cliques)
+    begin = np.zeros(layout.below.num_shifted + layout.below.num_cliques)
     over = Budget(0.0)
     assert over.must_stop()
     for side in (BoundState.upper, BoundState.lower):

@@ -85,7 +85,7 @@ def test_one_clique_a_bucket_is_exact():
         model = random_factors(rng)
         log_z, unary, _ = enumerate_factors(model.num_states, factors_of(model), model.constant)
         tables = tables_of(model, 10**6)
-        assert tables.num_shift_entries == 0
+        assert tables.structure.num_shifted == 0
         upper = BoundState.upper(tables, model.unary.flat, budget=UNLIMITED)
         optimise(upper, 3, budget=UNLIMITED)
         lower = BoundState.lower(tables, model.unary.flat, upper.x, budget=UNLIMITED)

@@ -47,16 +47,14 @@ def test_a_structure_is_what_the_layout_says():
     for seed in range(300):
         model, max_table = random_model(seed), random_limit(seed)
         for grow in (False, True):
-            check(
-                Structure.of(model, max_table, grow=grow, noise=seed % 4, seed=seed, budget=UNLIMITED), model, max_table
-            )
+            check(Structure.of(model, max_table, grow=grow, seed=seed, budget=UNLIMITED), model, max_table)
 
 
 def test_thousands_of_structures_are_what_the_layout_says():
     for seed in range(300, 1300):
         model, max_table = random_model(seed), random_limit(seed)
         check(
-            Structure.of(model, max_table, grow=seed % 2 == 0, noise=seed % 3, seed=seed, budget=UNLIMITED),
+            Structure.of(model, max_table, grow=seed % 2 == 0, seed=seed, budget=UNLIMITED),
             model,
             max_table,
         )
@@ -106,7 +104,7 @@ def test_what_it_stands_for_is_a_bound_exact_where_nothing_is_split():
         model, max_table = random_model(seed, most=6), random_limit(seed)
         log_z = naive_log_z(model)
         for grow in (False, True):
-            structure = Structure.of(model, max_table, grow=grow, noise=0.5, seed=seed, budget=UNLIMITED)
+            structure = Structure.of(model, max_table, grow=grow, seed=seed, budget=UNLIMITED)
             bound = naive_bound(structure, model)
             assert bound >= log_z - 1e-9
             split = [v for v, b in zip(structure.order, buckets_of(structure), strict=True) if len(b) > 1]
@@ -128,9 +126,9 @@ def test_growing_adds_no_cliques_and_larger_shifts():
     assert all(cliques_of(plain)[c] == cliques_of(grown)[c] for c in alone)
 
 
-def test_noise_makes_other_structures_and_seeds_repeat_them():
+def test_seeds_make_other_structures_and_repeat_them():
     model = cz.generators.grid(8, 8, rng=0)
-    orders = [Structure.of(model, 2**5, noise=1.0, seed=seed, budget=UNLIMITED).order.tolist() for seed in (0, 1, 2, 0)]
+    orders = [Structure.of(model, 2**5, seed=seed, budget=UNLIMITED).order.tolist() for seed in (0, 1, 2, 0)]
     assert orders[0] == orders[3] and len({tuple(order) for order in orders}) == 3
 
 
@@ -213,8 +211,6 @@ def test_a_limit_is_a_whole_number_of_at_least_two(max_table):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"noise": -1.0}, "noise"),
-        ({"noise": float("nan")}, "noise"),
         ({"order": [0, 1, 2]}, "order: expected each of the 4 variables once"),
         ({"order": [0, 1, 2, 2]}, "order"),
         ({"last": [4]}, "last: expected variables from 0 to 3"),

@@ -46,29 +46,17 @@ class Beliefs:
         return tuple(scope.tolist()), table.reshape(self.num_states[scope])
 
 
-def beliefs(state: BoundState, budget: Budget) -> Beliefs:
-    """Compute the beliefs of a state. Raises Cancelled where the budget is over first, or the lane has no possible
-    configuration."""
-    return _beliefs(state, _forward_pass(state, budget), budget)
-
-
-def losses(state: BoundState, num_draws: int = NUM_DRAWS, seed: int = 0, *, budget: Budget) -> Floats:
-    """(n,) estimate what an upper bound loses at each variable by Hölder's inequality, averaged over draws from its
-    beliefs. The larger, the more is won by fixing that variable, or by larger cliques for it. Raises what `beliefs`
-    does."""
-    return _losses(state, _forward_pass(state, budget), num_draws, seed, budget)
-
-
 def beliefs_and_losses(state: BoundState, budget: Budget) -> tuple[Beliefs, Floats]:
     """Compute beliefs and losses from one forward pass."""
     work = _forward_pass(state, budget)
-    lost = _losses(state, work, NUM_DRAWS, 0, budget)
-    return _beliefs(state, work, budget), lost
+    lost = losses(state, budget, work)
+    return beliefs(state, budget, work), lost
 
 
-def _beliefs(state: BoundState, work: Pass, budget: Budget) -> Beliefs:
-    """Compute beliefs after a forward pass, whose tables they replace."""
-    tables = state.tables
+def beliefs(state: BoundState, budget: Budget, work: Pass | None = None) -> Beliefs:
+    """Compute the beliefs of a state, after a forward pass if one was made, whose tables they replace. Raises Cancelled
+    where the budget is over first, or the lane has no possible configuration."""
+    work, tables = _forward_pass(state, budget) if work is None else work, state.tables
     if not backward_pass(state, state.x, work, np.empty_like(state.x), budget):
         raise Cancelled
     work.table[work.table < LEAST_BELIEF] = 0.0
@@ -78,20 +66,20 @@ def _beliefs(state: BoundState, work: Pass, budget: Budget) -> Beliefs:
     return Beliefs(tables.structure, tables.model.num_states, marginals, work.table, work.clique_entropy)
 
 
-def _losses(state: BoundState, work: Pass, num_draws: int, seed: int, budget: Budget) -> Floats:
-    """Estimate losses after a forward pass, which stays as it is."""
-    tables = state.tables
+def losses(state: BoundState, budget: Budget, work: Pass | None = None) -> Floats:
+    """(n,) estimate what an upper bound loses at each variable by Hölder's inequality, averaged over draws from its
+    beliefs. The larger, the more is won by fixing that variable, or by larger cliques for it. A forward pass that was
+    made stays as it is. Raises what `beliefs` does."""
+    work, tables = _forward_pass(state, budget) if work is None else work, state.tables
     n = tables.model.num_variables
-    rng, out = np.random.default_rng(seed), np.zeros(n)
+    rng, out = np.random.default_rng(0), np.zeros(n)
     states, log_q = np.zeros((n, 1), dtype=np.int32), np.empty(1)
     most = int(tables.model.num_states.max(initial=1))
     done = 0
-    num_draws = max(1, min(num_draws, MOST_NUMBERS // max(n, 1)))
+    num_draws = max(1, min(NUM_DRAWS, MOST_NUMBERS // max(n, 1)))
     while done < num_draws and not (done and budget.must_stop()):
-        numbers = rng.random((n, 1))
-        draws.draw(
-            tables.layout, tables.structure.order, tables.structure.scope, work, numbers, states, log_q, out, most
-        )
+        order, scope = tables.structure.order, tables.structure.scope
+        draws.draw(tables.layout, order, scope, work, rng.random((n, 1)), states, log_q, out, most)
         done += 1
     return out / done
 

@@ -11,7 +11,7 @@ from clampz._kernels.mini_buckets import links as mini_buckets_links
 from clampz._kernels.mini_buckets.layout import CliqueLayout, Pass, Places
 from clampz.approximations.mini_buckets.structure import KEPT_ENTRIES, Structure
 from clampz.model.model import Model
-from clampz.model.tables import offsets, read_only
+from clampz.model.tables import has_hard_zeros, offsets, read_only
 from clampz.numerics import Floats, Integers
 from clampz.runtime.budget import Budget, Cancelled, run_cancellable
 
@@ -22,6 +22,8 @@ PIECE = 2**20
 # Seconds that adding a table of the model's takes, or a link; and an entry of the cliques' tables, in memory that is
 # touched for the first time.
 SECONDS_PER_TABLE, SECONDS_PER_ENTRY = 1e-7, 1e-9
+TableGroup = tuple[Integers, Integers, Integers, Integers, Floats]
+
 # Roundings of a clique's table beside one for each table that is added up in it.
 MORE_ROUNDINGS = 8.0
 
@@ -62,10 +64,10 @@ class Tables:
             theta, size = self._of_edges_and_factors(budget)
         else:
             theta, size = _copied(self._kept[0], budget), self._kept[1].copy()
-        unary, n = _closed(unary), self.model.num_variables
-        one, start = np.arange(n + 1), _closed(self.model.unary.start)
-        self._add(self.structure.unary_clique, one, one[:n], start, unary, theta, size, budget)
-        structure = self.structure
+        structure, one = self.structure, np.arange(self.model.num_variables + 1)
+        tables = _group(structure.unary_clique, one, one[:-1], self.model.unary.start, unary)
+        self._add(tables, theta, size, budget)
+        *_, start, unary = tables
         setup.rule_out(unary, start, structure.order, structure.bucket_start, structure.table_start, main, theta)
         return theta, size
 
@@ -73,66 +75,31 @@ class Tables:
         """Make theta and sizes, unary tables left out."""
         theta, size = np.zeros(self.structure.num_entries), np.zeros(self.structure.num_cliques)
         for tables in _edges_and_factors(self.model, self.structure):
-            self._add(*tables, theta, size, budget)
+            self._add(tables, theta, size, budget)
         return theta, size
 
-    def _add(
-        self,
-        clique: Integers,
-        scope_start: Integers,
-        variables: Integers,
-        start: Integers,
-        flat: Floats,
-        theta: Floats,
-        size: Floats,
-        budget: Budget,
-    ) -> None:
+    def _add(self, tables: TableGroup, theta: Floats, size: Floats, budget: Budget) -> None:
         """Add tables of the model to those of the cliques."""
-        done = run_cancellable(
-            budget,
-            SECONDS_PER_TABLE * len(clique) + SECONDS_PER_ENTRY * len(theta),
-            setup.add_tables,
-            clique,
-            _closed(scope_start),
-            _closed(variables),
-            _closed(start),
-            _closed(flat),
-            _closed(self.model.num_states),
-            self.structure.scope_start,
-            self.structure.scope,
-            self.structure.table_start,
-            theta,
-            size,
-            _scratch(self.layout),
-        )
-        if not done:
+        expected = SECONDS_PER_TABLE * len(tables[0]) + SECONDS_PER_ENTRY * len(theta)
+        arguments = (*tables, *self._cliques, theta, size, _scratch(self.layout))
+        if not run_cancellable(budget, expected, setup.add_tables, *arguments):
             raise Cancelled
 
     def marginals(self, beliefs: Floats) -> tuple[Floats, Floats]:
         """Sum the beliefs of cliques to marginals of the model's edges and larger factors."""
-        structure, found = self.structure, []
-        for clique, scope_start, variables, start, flat in _edges_and_factors(self.model, structure):
+        found = []
+        for *scopes, start, flat in _edges_and_factors(self.model, self.structure):
             out = np.zeros_like(flat)
-            setup.sum_tables(
-                clique,
-                _closed(scope_start),
-                _closed(variables),
-                _closed(start),
-                out,
-                _closed(self.model.num_states),
-                structure.scope_start,
-                structure.scope,
-                structure.table_start,
-                beliefs,
-                _scratch(self.layout),
-            )
+            setup.sum_tables(*scopes, start, out, *self._cliques, beliefs, _scratch(self.layout))
             whole = np.add.reduceat(out, start[:-1]) if len(out) else out
             found.append(out / np.repeat(whole, np.diff(start)))
         return found[0], found[1]
 
     @property
-    def num_shift_entries(self) -> int:
-        return int(self.layout.shift_start[-1])
+    def _cliques(self) -> tuple[Integers, ...]:
+        """Return where the variables and the table of each clique are, as kernels take them."""
+        structure = self.structure
+        return _closed(self.model.num_states), structure.scope_start, structure.scope, structure.table_start
 
     def new_pass(self, num_lanes: int = 1) -> Pass:
         """Allocate the arrays of passes over one lane, or several side by side."""
@@ -167,18 +134,22 @@ class Tables:
 
 def has_zeros(model: Model) -> bool:
     """Whether tables of edges or factors have hard zeros, which leave nothing of most lower bounds."""
-    return bool((model.pairwise.flat == -np.inf).any() or (model.factors.flat == -np.inf).any())
+    return has_hard_zeros(model.pairwise.flat) or has_hard_zeros(model.factors.flat)
 
 
-def _edges_and_factors(
-    model: Model, structure: Structure
-) -> list[tuple[Integers, Integers, Integers, Integers, Floats]]:
-    """Return for edges, and for larger factors, the clique of each, their scopes end to end, and their tables."""
+def _group(clique: Integers, *arrays: NDArray[Any]) -> TableGroup:
+    """Return tables of the model: the clique of each, where its scope begins, scopes, where it begins, and tables."""
+    scope_start, variables, start, flat = map(_closed, arrays)
+    return clique, scope_start, variables, start, flat
+
+
+def _edges_and_factors(model: Model, structure: Structure) -> list[TableGroup]:
+    """Return the tables of edges, and those of larger factors."""
     pairs, edges = np.arange(0, 2 * model.num_edges + 1, 2), model.edges.astype(np.int64).ravel()
     factors = model.factors
     return [
-        (structure.edge_clique, pairs, edges, model.pairwise.start, model.pairwise.flat),
-        (structure.factor_clique, factors.scope_start, factors.variables, factors.start, factors.flat),
+        _group(structure.edge_clique, pairs, edges, model.pairwise.start, model.pairwise.flat),
+        _group(structure.factor_clique, factors.scope_start, factors.variables, factors.start, factors.flat),
     ]
 
 
@@ -232,20 +203,9 @@ def _layout(structure: Structure, num_states: Integers, budget: Budget) -> Cliqu
         stride_start,
         np.empty(stride_start[-1], dtype=small),
     )
-    strange = run_cancellable(
-        budget,
-        SECONDS_PER_TABLE * len(links.of),
-        setup.fill_links,
-        parent,
-        structure.pair_left,
-        structure.pair_right,
-        structure.pair_scope_start,
-        structure.pair_scope,
-        _closed(num_states),
-        structure.scope_start,
-        structure.scope,
-        links,
-    )
+    pairs = structure.pair_left, structure.pair_right, structure.pair_scope_start, structure.pair_scope
+    scopes, expected = (structure.scope_start, structure.scope), SECONDS_PER_TABLE * len(links.of)
+    strange = run_cancellable(budget, expected, setup.fill_links, parent, *pairs, _closed(num_states), *scopes, links)
     if strange < -1:
         raise Cancelled
     if strange >= 0:

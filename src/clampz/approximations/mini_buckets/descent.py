@@ -16,6 +16,7 @@ from clampz._kernels.mini_buckets import lbfgs, passes
 from clampz._kernels.mini_buckets.layout import AS_THEY_ARE, DONE, MATCHED, NOTHING, STOPPED, ZEROS, Pass
 from clampz.approximations.mini_buckets.clique_tables import Tables
 from clampz.approximations.mini_buckets.structure import num_remembered
+from clampz.model.tables import has_hard_zeros
 from clampz.numerics import EPS, Floats, Integers
 from clampz.runtime.budget import Budget, run_cancellable
 from clampz.runtime.workers import Workers
@@ -77,8 +78,8 @@ class BoundState:
         lane of the same structure, or from scratch. Raises Cancelled where the budget is over before it is laid out."""
         main = np.full(tables.model.num_variables, -1, dtype=np.int64)
         theta, size = tables.lane(unary, main, budget)
-        begin = np.zeros(tables.num_shift_entries + len(size)) if x is None else x.copy()
-        matching = MATCHED if x is None else ZEROS if _has_zeros(theta) else AS_THEY_ARE
+        begin = np.zeros(tables.structure.num_shifted + len(size)) if x is None else x.copy()
+        matching = MATCHED if x is None else ZEROS if has_hard_zeros(theta) else AS_THEY_ARE
         return cls(tables, "upper", theta, size, begin, main, matching, math.inf)
 
     @classmethod
@@ -90,22 +91,18 @@ class BoundState:
         before it is laid out."""
         begin, is_new = x.copy(), main is None
         if main is None:
-            v, first = begin[tables.num_shift_entries :], tables.layout.bucket_start
+            v, first = begin[tables.structure.num_shifted :], tables.layout.bucket_start
             bucket = np.repeat(np.arange(len(first) - 1), np.diff(first))
             main = np.lexsort((-v, bucket))[first[:-1]]  # the first of a bucket is its heaviest
             v[:] = FIRST_V
         theta, size = tables.lane(unary, main, budget)
-        matching = MATCHED if is_new and not _has_zeros(theta) else AS_THEY_ARE
+        matching = MATCHED if is_new and not has_hard_zeros(theta) else AS_THEY_ARE
         return cls(tables, "lower", theta, size, begin, main, matching, -math.inf)
 
     @property
     def sign(self) -> float:
         """Return the sign of what is minimised: 1 for the upper bound, -1 for the lower."""
         return 1.0 if self.side == "upper" else -1.0
-
-
-def _has_zeros(theta: Floats) -> bool:
-    return bool(theta.min(initial=0.0) == -math.inf)
 
 
 class BoundFound(NamedTuple):
@@ -134,17 +131,10 @@ PassRequest = ForwardPass | BackwardPass
 Descent = Generator[PassRequest, Any, None]
 
 
-def optimise(
-    state: BoundState,
-    num_evaluations: int,
-    budget: Budget,
-    *,
-    tol: float = LEAST_SLOPE,
-    on_step: Callable[[BoundState], object] | None = None,
-) -> None:
-    """Optimise a bound, with at most `num_evaluations` more evaluations, until time is over or steps promise at most
-    `tol`. `on_step` is called after every step."""
-    descent = descend(state, num_evaluations, budget, tol, on_step)
+def optimise(state: BoundState, num_evaluations: int, budget: Budget) -> None:
+    """Optimise a bound, with at most `num_evaluations` more evaluations, until time is over or nothing is left to
+    gain."""
+    descent = descend(state, num_evaluations, budget, LEAST_SLOPE, None)
     request = next(descent, None)
     if request is not None:
         run_descent(state, descent, request, state.tables.new_pass(), budget)
@@ -190,16 +180,8 @@ def descend(
     direction, moved, there = np.empty_like(state.x), np.empty_like(state.x), np.empty_like(state.x)
     while left > 0 and not budget.must_stop():
         length = 1.0 / max(1e-12, math.sqrt(lbfgs.product(state.gradient, state.gradient)))
-        slope = lbfgs.fill_direction(
-            state._steps,
-            state._changes,
-            state._curvature,
-            state._newest,
-            state._num_kept,
-            state.gradient,
-            length,
-            direction,
-        )
+        remembered = state._steps, state._changes, state._curvature, state._newest, state._num_kept
+        slope = lbfgs.fill_direction(*remembered, state.gradient, length, direction)
         state.residual = max(0.0, -slope)
         if not state.residual > max(tol, LEAST_SLOPE):
             state.settled = True
@@ -250,19 +232,9 @@ def _begin(state: BoundState) -> Generator[PassRequest, Any, bool]:
 def evaluate(state: BoundState, x: Floats, work: Pass, budget: Budget, *, matching: int = AS_THEY_ARE) -> BoundFound:
     """Run a forward pass at some shifts and weights, leaving p(x | rest) of every clique in `work`. The state keeps the
     bound if it is the best one."""
-    status = run_cancellable(
-        budget,
-        seconds_of_pass(state.tables),
-        passes.forwards,
-        state.tables.layout,
-        state.theta,
-        state.size,
-        state.tables.roundings,
-        x,
-        state.main,
-        matching,
-        work,
-    )
+    tables = state.tables
+    arguments = (tables.layout, state.theta, state.size, tables.roundings, x, state.main, matching, work)
+    status = run_cancellable(budget, seconds_of_pass(tables), passes.forwards, *arguments)
     return record_bound(state, status, float(work.value[0]), float(work.error[0]))
 
 

@@ -115,16 +115,16 @@ class MiniBucketsState:
         )
 
     def pairwise(self, lane: int) -> Floats:
-        model, found = self.lanes[lane].layout.model, self._beliefs(lane)
-        if found is None:
-            return np.full(len(model.pairwise.flat), np.nan)
-        return self.lanes[lane].layout.tables_above.marginals(found.cliques)[0]
+        return self._marginals(lane)[0]
 
     def factors(self, lane: int) -> Floats:
-        model, found = self.lanes[lane].layout.model, self._beliefs(lane)
+        return self._marginals(lane)[1]
+
+    def _marginals(self, lane: int) -> tuple[Floats, Floats]:
+        layout, found = self.lanes[lane].layout, self._beliefs(lane)
         if found is None:
-            return np.full(len(model.factors.flat), np.nan)
-        return self.lanes[lane].layout.tables_above.marginals(found.cliques)[1]
+            return np.full(len(layout.model.pairwise.flat), np.nan), np.full(len(layout.model.factors.flat), np.nan)
+        return layout.tables_above.marginals(found.cliques)
 
     def cliques(self, lane: int = 0) -> list[tuple[tuple[int, ...], Floats]]:
         """List every clique of the upper bound: its variables, in order of elimination, and their joint belief. Empty

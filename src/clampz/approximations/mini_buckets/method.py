@@ -10,8 +10,7 @@ from typing import Any, NamedTuple, Unpack, overload
 import numpy as np
 
 from clampz.approximations.iteration import NO_CONFIGURATION
-from clampz.approximations.mean_field import mean_field
-from clampz.approximations.mean_field_options import MeanFieldOptions
+from clampz.approximations.mean_field import MeanFieldOptions, mean_field
 from clampz.approximations.mini_buckets.batched import TOGETHER, bytes_together, is_faster_batched, optimise_together
 from clampz.approximations.mini_buckets.beliefs import beliefs
 from clampz.approximations.mini_buckets.clique_tables import Tables, has_zeros
@@ -19,7 +18,7 @@ from clampz.approximations.mini_buckets.descent import BoundState, optimise_lane
 from clampz.approximations.mini_buckets.end_state import Lane, MiniBucketsLayout, MiniBucketsState, sums_exactly
 from clampz.approximations.mini_buckets.structure import Structure
 from clampz.errors import TooWideError
-from clampz.method import AnyBeta, Betas, CallKeywords, Method, OneBeta, OneSet, Sets, approximation
+from clampz.method import AnyBeta, AnySets, CallKeywords, Method, OneBeta, OneSet, approximation
 from clampz.model import Model
 from clampz.model.batch import Batch
 from clampz.model.results import NO_RESULT, Estimate, Estimates
@@ -100,18 +99,12 @@ class MiniBucketsMethod(Method[MiniBucketsOptions]):
     """The method `mini_buckets`, with its options typed."""
 
     @overload  # type: ignore[override]
-    def __call__(
+    def __call__(  # type: ignore[overload-overlap]
         self, model: Model, *, evidence: OneSet = None, beta: OneBeta = None, **given: Unpack[MiniBucketsCall]
     ) -> Estimate: ...
     @overload
-    def __call__(self, model: Batch, *, beta: AnyBeta = None, **given: Unpack[MiniBucketsCall]) -> Estimates: ...
-    @overload
     def __call__(
-        self, model: Model, *, evidence: Sets, beta: AnyBeta = None, **given: Unpack[MiniBucketsCall]
-    ) -> Estimates: ...
-    @overload
-    def __call__(
-        self, model: Model, *, evidence: OneSet = None, beta: Betas, **given: Unpack[MiniBucketsCall]
+        self, model: Model | Batch, *, evidence: AnySets = None, beta: AnyBeta = None, **given: Unpack[MiniBucketsCall]
     ) -> Estimates: ...
     def __call__(self, *unnamed: Any, **given: Any) -> Any:
         return super().__call__(*unnamed, **given)
@@ -196,10 +189,8 @@ def _successive_halving(
 ) -> tuple[Structure, Floats]:
     """Choose a structure by successive halving on the model itself, among as many as memory and time allow."""
     share = budget.share(CHOICE_SHARE)
-    taken, states = (
-        first.num_bytes(),
-        [BoundState.upper(Tables.of(model, first, budget), model.unary.flat, budget=budget)],
-    )
+    states = [BoundState.upper(Tables.of(model, first, budget), model.unary.flat, budget=budget)]
+    taken = first.num_bytes()
     while not share.must_stop() and (other := next(others, None)) is not None:
         taken += other.num_bytes()
         if taken > allowed:
@@ -221,10 +212,8 @@ def _work_that_fits(layout: MiniBucketsLayout, batch: Batch, options: MiniBucket
     kept = 8 * batch.num_lanes * sum(s.num_shifted + s.num_cliques for s in layout.structures) + 4 * batch.unary.nbytes
     most = min(options.num_threads, 2 * batch.num_lanes)
     lanes = min(TOGETHER, -(-batch.num_lanes // most))
-    fewer = [(most, lanes >> k) for k in range(lanes.bit_length())] + [
-        (threads, 1) for threads in range(most - 1, 0, -1)
-    ]
-    for threads, together in fewer:
+    fewer = [(most, lanes >> k) for k in range(lanes.bit_length())]
+    for threads, together in [*fewer, *((threads, 1) for threads in range(most - 1, 0, -1))]:
         needed = kept + sum(bytes_together(structure, threads, together) for structure in layout.structures)
         if needed <= allowed:
             return threads, together
@@ -253,11 +242,13 @@ class _End(NamedTuple):
     stopped_by: StoppedBy = "time"
 
 
+@dataclass
 class _ProgressReporter:
     """Reports the upper bounds to the progress callback."""
 
-    def __init__(self, budget: Budget, num_lanes: int) -> None:
-        self.budget, self.num_lanes, self.num_finished = budget, num_lanes, 0
+    budget: Budget
+    num_lanes: int
+    num_finished: int = 0
 
     def __call__(self, state: BoundState) -> None:
         if not self.budget.listening or not math.isfinite(state.bound):
@@ -362,10 +353,8 @@ def _estimates(
     above = [upper for upper, _ in ends]
     seen = np.array([end.num_iter > 0 for end in above])
     upper = np.array([end.bound for end in above])
-    marginals = np.full(batch.unary.shape, np.nan)
-    for b, end in enumerate(above):
-        if end.marginals is not None:
-            marginals[:, b] = end.marginals
+    none = np.full(len(batch.unary), np.nan)
+    marginals = np.stack([none if end.marginals is None else end.marginals for end in above], axis=1)
     lanes = tuple(
         lane._replace(above=up.x if up.num_iter else lane.above, below=low.x, main=low.main)
         for lane, (up, low) in zip(begin, ends, strict=True)

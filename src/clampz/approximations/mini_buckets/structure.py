@@ -23,7 +23,7 @@ from clampz.model import Model
 from clampz.model.tables import offsets
 from clampz.numerics import Floats, Integers
 from clampz.runtime.budget import Budget, Cancelled, run_cancellable
-from clampz.runtime.options import bytes_in_words, check_option, check_whole, is_number, is_whole, memory_allowed
+from clampz.runtime.options import bytes_in_words, check_option, check_whole, is_whole, memory_allowed
 
 # Neighbours looked at to count the edges that an elimination would add, for all variables together.  On models of more
 # variables than MOST_COUNTED these go by the size of their tables: that takes a third to an eighth of the time, and the
@@ -40,7 +40,7 @@ BUILDING_SECONDS = 3.2e-6
 # Entries of all tables for each variable, about, at a limit: a number times a power of it, since larger tables are
 # fewer (grids of two states, 2^3 to 2^16).
 ENTRIES, POWER_OF_LIMIT = 4.0, 0.7
-# Pairs that chance adds at most where nobody says how many.
+# Pairs that chance adds at most.
 NOISE = 1.0
 # Steps that L-BFGS remembers, in numbers of four bytes; and of MANY_NUMBERS shifts and weights, not optimised for
 # long (upper bounds on 200 x 200 after 10 to 80 evaluations: within 0.003%).
@@ -107,7 +107,6 @@ class Structure:
         model: Model,
         max_table: int = 2**14,
         *,
-        noise: float | None = None,
         seed: int = 0,
         grow: bool = True,
         last: Sequence[int] = (),
@@ -124,9 +123,9 @@ class Structure:
 
         Parameters
         ----------
-        noise, seed
-            Pairs that a variable may seem to join more than it does, at random: other structures for other seeds.  By
-            default there is no chance in the one of seed 0, and a little in others.
+        seed
+            Of the pairs that a variable may seem to join more than it does, at random: other structures for other
+            seeds.  There is no chance in the one of seed 0.
         grow
             Whether cliques that share a bucket grow by variables that their parent and others of the bucket have.
         last
@@ -136,8 +135,6 @@ class Structure:
         """
         check_whole("max_table", max_table, 2)
         max_table = int(max_table)
-        noise = (NOISE if seed else 0.0) if noise is None else noise
-        check_option(is_number(noise) and 0.0 <= noise < np.inf, "noise", "a number of edges >= 0", noise)
         n, allowed = model.num_variables, memory_allowed(most_bytes)
         given = np.array([] if order is None else order, dtype=np.int64)
         permuted = order is None or np.array_equal(np.sort(given), np.arange(n))
@@ -146,7 +143,7 @@ class Structure:
         inside = all(is_whole(v) and 0 <= v < n for v in last)
         check_option(inside, "last", f"variables from 0 to {n - 1}", last)
         late[list(last)] = 1.0
-        chance = noise * np.random.default_rng(seed).random(n) if noise else np.zeros(n)
+        chance = NOISE * np.random.default_rng(seed).random(n) if seed else np.zeros(n)
         num_places = 2 * model.num_edges + len(model.factors.variables)
         _check_bytes(kernels.PER_PLACE * num_places + kernels.PER_VARIABLE * n, allowed, max_table, "at least ")
         start, variables = _scopes(model)

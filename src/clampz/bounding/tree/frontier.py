@@ -85,7 +85,7 @@ class Frontier:
         sizes = [node.state.num_bytes for node in nodes if node.state is not None]
         self._num_states, self._state_bytes = len(sizes), max(sizes, default=1)
         cut_out = {id(node.submodel): node.submodel.model for node in nodes if node.submodel is not nodes[0].submodel}
-        self._submodel_bytes = BYTES_PER_ENTRY * sum(map(num_entries, cut_out.values()))
+        self._submodel_bytes = BYTES_PER_ENTRY * sum(each.num_entries for each in cut_out.values())
         for node in nodes:
             self.push(node)
 
@@ -193,7 +193,7 @@ class Frontier:
 
     def _has_room(self, model: Model) -> bool:
         """Whether there is memory to cut this model out."""
-        return self._submodel_bytes + BYTES_PER_ENTRY * num_entries(model) <= TREE_MEMORY * self.options.num_bytes
+        return self._submodel_bytes + BYTES_PER_ENTRY * model.num_entries <= TREE_MEMORY * self.options.num_bytes
 
     def split(self, node: Node, model: Model, error: float) -> None:
         """Make a node the sum of the components of a model that equals it but for an error, and of what is constant.
@@ -216,7 +216,7 @@ class Frontier:
         ]
         self.num_nodes += len(children) + 1
         self.num_leaves += len(children) - 1
-        self._submodel_bytes += BYTES_PER_ENTRY * num_entries(model)
+        self._submodel_bytes += BYTES_PER_ENTRY * model.num_entries
         if len(children) == 1:
             children[0].lower, children[0].upper = node.lower - rest.upper, node.upper - rest.lower
         node.children = [*children, rest]
@@ -258,9 +258,4 @@ def check_room(model: Model, allowed: int) -> None:
 
 def bytes_needed(model: Model) -> int:
     """Return the least memory that a search over a model takes."""
-    return 40 * num_entries(model)
-
-
-def num_entries(model: Model) -> int:
-    """Count the entries of all tables."""
-    return len(model.unary.flat) + len(model.pairwise.flat) + len(model.factors.flat)
+    return 40 * model.num_entries

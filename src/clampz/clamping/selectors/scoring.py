@@ -5,7 +5,7 @@ A new selector is a function of the remaining graph in a file of its own, and on
 
 import math
 from collections.abc import Callable, Collection, Sequence
-from typing import NamedTuple, overload
+from typing import NamedTuple, TypedDict, Unpack, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -39,13 +39,6 @@ class Selector(NamedTuple):
     signs: bool = False  # whether it needs weights with a sign, which only binary models have
     entropy: bool = False  # whether scores are multiplied by singleton entropies
 
-    def with_entropy(self) -> "Selector":
-        return self._replace(
-            name=self.name + TRE,
-            description=f"{self.description}, times the variable's entropy under TRW",
-            entropy=True,
-        )
-
 
 _PLAIN = (
     Selector("maxW0", max_w, "sum of |W| over the variable's edges", core=False),
@@ -64,7 +57,11 @@ _PLAIN = (
         signs=True,
     ),
 )
-SELECTORS = {selector.name: selector for selector in (*_PLAIN, *(plain.with_entropy() for plain in _PLAIN))}
+_UNDER_TRW = ", times the variable's entropy under TRW"
+_WITH_ENTROPY = [
+    each._replace(name=each.name + TRE, description=each.description + _UNDER_TRW, entropy=True) for each in _PLAIN
+]
+SELECTORS = {selector.name: selector for selector in (*_PLAIN, *_WITH_ENTROPY)}
 
 
 class Choice(NamedTuple):
@@ -93,36 +90,29 @@ def selectors() -> dict[str, str]:
     return {name: selector.description for name, selector in SELECTORS.items()}
 
 
+class ScoresKeywords(TypedDict, total=False):
+    """What a call of `scores` takes by name."""
+
+    evidence: Evidence | None
+    clamped: Collection[Variable]
+    entropy: ArrayLike | None
+    time: float
+    threads: int | None
+    rng: Seed
+    progress: Listener[Progress]
+
+
+Several = list[str] | tuple[str, ...]
+
+
 @overload
-def scores(
-    model: Model,
-    selector: str,
-    *,
-    evidence: Evidence | None = None,
-    clamped: Collection[Variable] = (),
-    entropy: ArrayLike | None = None,
-    time: float = math.inf,
-    threads: int | None = None,
-    rng: Seed = None,
-    progress: Listener[Progress] = None,
-) -> Floats: ...
+def scores(model: Model, selector: str, **named: Unpack[ScoresKeywords]) -> Floats: ...
 @overload
-def scores(
-    model: Model,
-    selector: list[str] | tuple[str, ...] | None = None,
-    *,
-    evidence: Evidence | None = None,
-    clamped: Collection[Variable] = (),
-    entropy: ArrayLike | None = None,
-    time: float = math.inf,
-    threads: int | None = None,
-    rng: Seed = None,
-    progress: Listener[Progress] = None,
-) -> Scores: ...
+def scores(model: Model, selector: Several | None = None, **named: Unpack[ScoresKeywords]) -> Scores: ...
 @knows_its_options
 def scores(
     model: Model,
-    selector: str | list[str] | tuple[str, ...] | None = None,
+    selector: str | Several | None = None,
     *,
     evidence: Evidence | None = None,
     clamped: Collection[Variable] = (),
@@ -231,11 +221,9 @@ def scores_of_all(
 ) -> dict[str, Floats]:
     """Return (n,) scores by the name of each selector; the graph is built once, and once more without its core.
 
-    Raises Cancelled where the budget is over.
+    All of them are defined for the model: see `check_defined`. Raises Cancelled where the budget is over.
     """
     chosen = [_selector(name) for name in names]
-    for name in names:
-        check_defined(model, name)
     free = _free(model, clamped)
     multiplier = np.ones(model.num_variables)
     if with_entropy := [selector for selector in chosen if selector.entropy]:

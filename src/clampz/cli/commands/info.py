@@ -14,7 +14,7 @@ from clampz.cli.tables import facts, new_table, show
 from clampz.display.formatting import counted, title
 from clampz.exact_inference.running import ExactCost, exact_cost
 from clampz.model import Model
-from clampz.model.description import describe, in_words, num_entries
+from clampz.model.description import describe, in_words
 from clampz.presolve.simplify import simplify
 from clampz.runtime.options import bytes_in_words, memory_allowed
 
@@ -54,7 +54,7 @@ def model_data(model: Model, memory: int | None) -> dict[str, Any]:
     return describe(model) | {
         "simplified": {
             "variables": simplified.model.num_variables,
-            "table_entries": num_entries(simplified.model),
+            "table_entries": simplified.model.num_entries,
             "done": list(simplified.words),
             "infeasibility": simplified.infeasibility,
         },
