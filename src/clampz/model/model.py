@@ -336,8 +336,7 @@ class Model(Variables, HasHtml):
 
     @property
     def kind(self) -> Kind:
-        """Return "attractive", "balanced" or "mixed" for a binary model. Attractive is every W >= 0, balanced is
-        attractive after flipping some variables."""
+        """Return "attractive" (every W >= 0), "balanced" (attractive after flips) or "mixed", of a binary model."""
         if self.pair_form is not None and (self.pair_form.W >= 0).all():
             return "attractive"
         return "balanced" if self._balance[1] else "mixed"
@@ -351,14 +350,11 @@ class Model(Variables, HasHtml):
         """(n,) return the variables whose flip makes a balanced model attractive."""
         flip, balanced = self._balance
         if not balanced:
-            raise ModelError(
-                "this model is mixed: a cycle has an odd number of repulsive edges, and no flip makes it attractive"
-            )
+            raise ModelError("this model is mixed: a cycle has an odd number of repulsive edges; no flip helps")
         return flip
 
     def flip(self, variables: ArrayLike) -> "Model":
-        """Exchange the two states of some binary variables, given by a mask, index or name; the distribution is the
-        same."""
+        """Exchange the two states of binary variables, given by a mask, index or name; the distribution stays."""
         chosen = np.asarray(variables)
         if chosen.dtype == np.bool_ and chosen.shape != (self.num_variables,):
             raise ModelError(f"mask of variables: expected shape ({self.num_variables},), found {chosen.shape}")
@@ -374,8 +370,7 @@ class Model(Variables, HasHtml):
     # -- configurations and evidence -----------------------------------------------------------------------------------
 
     def score(self, configuration: Sequence[State] | Evidence | ArrayLike) -> float:
-        """Compute the log potential of one configuration. It has a state for every variable as `{variable: state}`, or
-        in order, whole numbers being indices then."""
+        """Compute the log potential of a configuration: `{variable: state}`, or states in order, numbers as indices."""
         return float(self.scores(self.as_configuration(configuration)[None])[0])
 
     def scores(self, configurations: NDArray[np.integer[Any]]) -> Floats:
@@ -390,9 +385,8 @@ class Model(Variables, HasHtml):
     def condition(self, evidence: Evidence) -> "Model":
         """Condition on evidence `{variable: state}`, or a likelihood for each state in place of a state.
 
-        The result's Z is the probability of the evidence times Z. Every variable keeps its place and its states. A
-        variable whose state is certain has no other possible one, and is in no edge and no larger factor: tables over
-        it shrink.
+        The result's Z is the probability of the evidence times Z. Every variable keeps its place and its states.
+        One whose state is certain is in no edge and no larger factor: tables over it shrink.
 
         >>> model = Model.from_binary([0.0, 0.0], [2.0], [(0, 1)], names=["a", "b"])
         >>> [table.tolist() for table in model.condition({"a": 1}).unary]

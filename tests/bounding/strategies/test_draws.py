@@ -136,7 +136,7 @@ def test_a_search_that_is_gone_on_with_begins_its_draws_again(tmp_path):
 def search_with(guess, found):
     search = BranchAndBound(frustrated(0, 6), cz.options.BoundOptions())
     search.budget, search.estimate = Budget(), guess
-    search.lower, search.upper = 1.0, 3.0
+    search.frontier.root.lower, search.frontier.root.upper = 1.0, 3.0
     search._estimator = Estimator(search.rest, search.options, 0.0)
     search._estimator.take(DrawsEstimate(None, None, 0.0))
     search._estimator.sampled = [found]
@@ -162,10 +162,10 @@ def test_who_comes_first():
         assert bracket.sampled == (found,)
     narrow = search_with(PointEstimate(1.5), wild)
     assert narrow._bracket("time").estimate_by == "sampling"
-    narrow.upper = 1.0 + wild.standard_error  # a number from between the ends is nearer
+    narrow.frontier.root.upper = 1.0 + wild.standard_error  # a number from between the ends is nearer
     assert narrow._bracket("time").estimate_by == "Bethe"
     closed = search_with(PointEstimate(1.5), good)
-    closed.upper = 1.0
+    closed.frontier.root.upper = 1.0
     assert closed._bracket("exact").estimate_by == "bounds"
 
 
