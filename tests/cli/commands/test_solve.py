@@ -221,7 +221,7 @@ def test_a_report_is_written_with_marginals_and_the_graph(folder, capsys):
     ],
 )
 def test_a_report_that_cannot_be_is_refused_before_work_begins(options, message, folder, capsys, monkeypatch):
-    monkeypatch.setattr(solve, "read_model", lambda args: pytest.fail("work has begun"))
+    monkeypatch.setattr("clampz.cli.arguments.read_model", lambda args: pytest.fail("work has begun"))
     assert run("solve", "grid.uai", *options) == 2
     assert message in capsys.readouterr().err
 
