@@ -17,7 +17,8 @@ import pytest
 from random_models import frustrated
 
 import clampz as cz
-from clampz.runtime.workers import Crew, finished
+from clampz.runtime.budget import UNLIMITED, Budget
+from clampz.runtime.workers import Crew, finished, run_jobs
 
 
 def dead_pool():
@@ -138,6 +139,50 @@ def test_finished_jobs():
         executor.waiting.set_exception(BrokenExecutor("gone"))
         assert finished([done, waiting], 10.0)
         assert waiting.result() == 4
+
+
+def test_jobs_are_submitted_as_workers_get_free_and_come_with_their_labels():
+    submitted = []
+
+    def jobs(crew):
+        for k in range(20):
+            submitted.append(k)
+            yield k, crew.submit(max, k, 5)
+
+    with Crew(None, 2) as crew:
+        found = {}
+        for label, result in run_jobs(jobs(crew), UNLIMITED, 3):
+            found[label] = result
+            assert len(submitted) <= len(found) + 5
+        assert found == {k: max(k, 5) for k in range(20)}
+
+
+@pytest.mark.parametrize("ended", ["before", "during", "by the caller"])
+def test_no_job_is_submitted_after_the_end(ended):
+    budget, release, jobs = Budget(0.0 if ended == "before" else math.inf, grace=0.0), threading.Event(), []
+
+    def submitted(crew):
+        for k in range(100):
+            jobs.append(crew.submit(max, 0, k) if k < 2 else crew.submit(release.wait))
+            yield k, jobs[-1]
+
+    with Crew(None, 1) as crew:
+        for label, _ in run_jobs(submitted(crew), budget, 4):
+            if ended == "during":
+                budget.stop("interrupt")
+            elif label == 1:
+                break
+        release.set()
+    assert len(jobs) == 0 if ended == "before" else len(jobs) <= 7 and jobs[-1].future.cancelled()
+
+
+def test_a_job_is_waited_for_until_the_budget_ends():
+    release = threading.Event()
+    with Crew(None, 1) as crew:
+        job = crew.submit(release.wait)
+        assert not job.is_done_within(Budget(0.01))
+        release.set()
+        assert job.is_done_within(Budget(10.0))
 
 
 def test_own_threads_are_dismissed(pools):

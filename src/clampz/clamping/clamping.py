@@ -27,9 +27,9 @@ from clampz.model import Model
 from clampz.model.batch import Batch
 from clampz.model.results import Estimate, Estimates
 from clampz.numerics import EPS, Integers, log_sum_exp
-from clampz.runtime.budget import LOOK, UNLIMITED, Budget, Cancelled, Progress, StoppedBy
+from clampz.runtime.budget import UNLIMITED, Budget, Cancelled, Progress, StoppedBy
 from clampz.runtime.options import Options
-from clampz.runtime.workers import Crew, finished, lane_blocks
+from clampz.runtime.workers import Crew, Job, lane_blocks, run_jobs
 
 # Lanes in a block that is handed to an executor.
 BLOCK = 16
@@ -287,22 +287,19 @@ class Clamping:
     ) -> Estimates | None:
         """Solve a batch in blocks by the executor; None if the run is over before they come back."""
         alone = options.with_changes({"threads": 1})
+        blocks = lane_blocks(batch.num_lanes, 1, BLOCK)
         with Crew(self.executor, options.num_threads) as crew:
-            jobs = []
-            for block in lane_blocks(batch.num_lanes, 1, BLOCK):
-                given = parents and parents.take(block), weights and weights.take(block)
-                work = method.name, batch.take(block), alone, *given
-                jobs.append(crew.submit(_solve_block, *work, local_args=(self.budget,)))
-            waiting = jobs
-            while waiting:
-                if self.budget.must_stop():
-                    for job in waiting:
-                        job.future.cancel()
-                    return None
-                back = finished(waiting, LOOK)
-                waiting = [job for job in waiting if job not in back]
-            first, *others = [job.result() for job in jobs]
-        return first.join(others)
+
+            def submitted() -> Iterator[tuple[int, Job[Estimates]]]:
+                for number, block in enumerate(blocks):
+                    given = parents and parents.take(block), weights and weights.take(block)
+                    work = method.name, batch.take(block), alone, *given
+                    yield number, crew.submit(_solve_block, *work, local_args=(self.budget,))
+
+            found = dict(run_jobs(submitted(), self.budget, math.inf))
+        if len(found) < len(blocks):
+            return None
+        return found[0].join([found[number] for number in range(1, len(blocks))])
 
     def _record(self, *choices: Candidate, again: bool = False) -> None:
         """Add or replace the last step: sums over the branches, whose bounds are never looser than before."""

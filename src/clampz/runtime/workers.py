@@ -5,7 +5,7 @@ threads run them side by side.  No result depends on who does the work: lanes do
 cut where the arithmetic is equal on both sides.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ThreadPoolExecutor, wait
 from itertools import pairwise
 from typing import Generic, Self, TypeVar
@@ -14,6 +14,7 @@ import numpy as np
 
 from clampz._kernels.approximations.message_passing.binary import FULL_LANES
 from clampz.numerics import Integers
+from clampz.runtime.budget import Budget
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -81,6 +82,12 @@ class Job(Generic[T]):
         while not self.done():
             wait([self.future], LOOK_UP)
         return self.future.result()
+
+    def is_done_within(self, budget: Budget) -> bool:
+        """Wait until the call is done or the budget must stop; return whether it is done."""
+        while not self.done() and not budget.must_stop():
+            wait([self.future], min(LOOK_UP, budget.left()))
+        return self.done()
 
     def _given_to(self, executor: Executor | None) -> Future[T]:
         self._executor = executor
@@ -164,11 +171,32 @@ def in_this_process(executor: Executor | None) -> bool:
     return executor is None or isinstance(executor, ThreadPoolExecutor)
 
 
-def finished(jobs: Iterable[Job[T]], timeout: float) -> list[Job[T]]:
+def finished(jobs: Iterable[Job[T]], timeout: float = LOOK_UP) -> list[Job[T]]:
     """Wait until a job is done or time is up, and return the jobs that are done."""
     jobs = list(jobs)
     wait([job.future for job in jobs], timeout, FIRST_COMPLETED)
     return [job for job in jobs if job.done()]
+
+
+def run_jobs(jobs: Iterator[tuple[S, Job[T]]], budget: Budget, num_at_once: float) -> Iterator[tuple[S, T]]:
+    """Keep a number of jobs under way, and yield each one's label and result as soon as it is done.
+
+    `jobs` submits the next job when it is asked for one, which ends where the budget must stop.  A cancelled budget, or
+    a caller that leaves early, cancels the jobs under way.
+    """
+    pending: dict[Job[T], S] = {}
+    try:
+        while not budget.is_cancelled():
+            while len(pending) < num_at_once and not budget.must_stop() and (submitted := next(jobs, None)) is not None:
+                label, job = submitted
+                pending[job] = label
+            if not pending:
+                return
+            for job in finished(pending):
+                yield pending.pop(job), job.result()
+    finally:
+        for job in pending:
+            job.future.cancel()
 
 
 def lane_blocks(num_lanes: int, num_threads: int, max_block: int | None = None) -> list[Integers]:

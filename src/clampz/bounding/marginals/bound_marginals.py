@@ -8,7 +8,7 @@ All states of all variables are lanes of one model: they share its mini-buckets,
 has ended.  What time is left goes to the variable whose intervals are widest.
 """
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from functools import partial
@@ -22,7 +22,6 @@ from clampz.bounding.leaves.mini_bucket_bounds import MiniBucketBounds, Shape, W
 from clampz.bounding.marginals.marginal_bounds import ByVariable, MarginalBounds
 from clampz.bounding.marginals.relevant import PROBABILITY_ROUNDING, Known, RelevantModel, known_exactly
 from clampz.bounding.options import BoundKeywords, BoundOptions
-from clampz.bounding.strategies.initial_bounds import PATIENCE
 from clampz.bounding.strategies.successive_halving import max_table_in_time
 from clampz.bounding.tree.branch_and_bound import BranchAndBound
 from clampz.bounding.tree.frontier import bytes_needed, check_room
@@ -37,7 +36,7 @@ from clampz.runtime.budget import Budget, Cancelled
 from clampz.runtime.options import takes_names
 from clampz.runtime.progress import Listener, as_callback, says_stop
 from clampz.runtime.seeds import Seed, with_rng
-from clampz.runtime.workers import Crew, Job, finished
+from clampz.runtime.workers import Crew, Job, run_jobs
 
 # The share of the time for bounds on all lanes at once, blocks of lanes for each thread, and evaluations of each.
 LANES_SHARE, BLOCKS_PER_THREAD, LANE_EVALUATIONS = 0.5, 4, 4
@@ -180,11 +179,10 @@ def bound_lanes(
     mini_buckets, state = _shared(base, len(rows), options, budget)
     room = lanes_that_fit(base, options.worker_bytes)
     size = max(1, min(room, -(-len(rows) // (BLOCKS_PER_THREAD * crew.num_threads))))
-    blocks = (rows[begin : begin + size] for begin in range(0, len(rows), size))
-    block = next(blocks, None)
-    pending: dict[Job[Solved], Integers] = {}
-    while pending or (block is not None and not budget.must_stop()):
-        while block is not None and len(pending) < crew.num_at_once and not budget.must_stop():
+
+    def submitted() -> Iterator[tuple[Integers, Job[Solved]]]:
+        for begin in range(0, len(rows), size):
+            block = rows[begin : begin + size]
             work = LeafWork(
                 model=base,
                 unary=lanes_of(block),
@@ -195,14 +193,11 @@ def bound_lanes(
                 num_evaluations=LANE_EVALUATIONS,
                 beliefs=False,
             )
-            pending[crew.submit(solve_leaves, work, local_args=(budget,))] = block
-            block = next(blocks, None)
-        for job in finished(pending, PATIENCE):
-            solved = job.result()
-            for row, lower, upper in zip(pending.pop(job), solved.lower, solved.upper, strict=True):
-                tighten(int(row), float(lower), float(upper))
-        if budget.is_cancelled():
-            return
+            yield block, crew.submit(solve_leaves, work, local_args=(budget,))
+
+    for block, solved in run_jobs(submitted(), budget, crew.num_at_once):
+        for row, lower, upper in zip(block, solved.lower, solved.upper, strict=True):
+            tighten(int(row), float(lower), float(upper))
 
 
 def _widest_first(

@@ -24,7 +24,7 @@ from clampz.model_counting.choice import worth_counting
 from clampz.model_counting.count import Counted, count
 from clampz.numerics import Floats
 from clampz.runtime.budget import Budget
-from clampz.runtime.workers import Crew, Job, finished
+from clampz.runtime.workers import Crew, Job
 
 # A plan of the sum of the whole is waited for during the share of the time for plans, and looked for beside other work
 # during the longer one.  Beyond this number of edges, where methods need the cores, it is not waited for.
@@ -48,8 +48,6 @@ BETHE_SELECT = "maxW+TRE"
 # is not asked.
 BETHE_SECONDS_PER_EDGE, BETHE_SECONDS_PER_ENTRY = 2e-6, 3e-8
 NO_MEMORY_FOR_BETHE = "There was not memory enough for Bethe."
-# Seconds after which a limit is noticed while workers are busy.
-PATIENCE = 0.05
 
 
 class InitialBounds(NamedTuple):
@@ -85,7 +83,7 @@ def start_plan(
         budget.share(PLANNING_SHARE if many else LONG_PLANNING_SHARE),
     )
     if not many:
-        wait_for(job, budget.share(PLANNING_SHARE))
+        job.is_done_within(budget.share(PLANNING_SHARE))
     return job
 
 
@@ -98,14 +96,8 @@ def start_count(rest: Model, options: BoundOptions, crew: Crew, budget: Budget) 
 def wait_for_count(job: Job[Counted], rest: Model, budget: Budget) -> Job[Counted]:
     """The count, waited for where there is next to nothing but constraints."""
     if worth_counting(rest, math.inf, first=True):
-        wait_for(job, Budget(min(budget.left(COUNTING_SHARE), LONGEST_COUNTING), within=budget))
+        job.is_done_within(Budget(min(budget.left(COUNTING_SHARE), LONGEST_COUNTING), within=budget))
     return job
-
-
-def wait_for(job: Job[Any], waiting: Budget) -> None:
-    """Wait until a job is done or the budget ends."""
-    while not job.done() and not waiting.must_stop():
-        finished([job], min(PATIENCE, waiting.left()))
 
 
 def initial_bounds(

@@ -16,13 +16,11 @@ from clampz.bounding.strategies.draws import Estimator
 from clampz.bounding.strategies.exact_sum import WholeWork
 from clampz.bounding.strategies.initial_bounds import (
     NO_MEMORY_FOR_BETHE,
-    PATIENCE,
     InitialBounds,
     bethe_estimate,
     initial_bounds,
     start_count,
     start_plan,
-    wait_for,
     wait_for_count,
 )
 from clampz.bounding.strategies.methods import begin_methods
@@ -146,7 +144,7 @@ class BranchAndBound:
             frontier.push(left.node)
         last_call = Budget(LAST_CALL if reason in ("time", "interrupt") else 0.0)
         while pending and not last_call.must_stop():
-            for job in pending.done_within(LAST_CALL / 4):
+            for job in finished(pending, LAST_CALL / 4):
                 self._take(pending.pop(job), job.result(), crew)
         frontier.promised = 0
         yield self._bracket(reason)
@@ -181,12 +179,10 @@ class BranchAndBound:
         """Take the draws that are under way, or else make a few."""
         running = pending.draws
         job = running or self._estimator.last(self._halving, crew, self.budget)
-        while job is not None and not self.budget.must_stop():
-            if finished([job], PATIENCE):
-                if running is not None:
-                    pending.pop(running)
-                self._estimator.take(job.result())
-                return
+        if job is not None and job.is_done_within(self.budget):
+            if running is not None:
+                pending.pop(running)
+            self._estimator.take(job.result())
 
     def _take(self, asked: Asked, found: Any, crew: Crew) -> None:
         """Take what came of a job; a leaf, a plan or sums that come once all is closed are not needed."""
@@ -290,7 +286,7 @@ class BranchAndBound:
         if not frontier.options.in_order:
             more, ever = self.options.without_whole(), math.inf
             if planned is not None and may_begin(self.rest, more, ever) > may_begin(self.rest, self.options, ever):
-                wait_for(planned, self.budget.share(PLANNING_SHARE))
+                planned.is_done_within(self.budget.share(PLANNING_SHARE))
             if planned is None or (planned.done() and planned.result() is None):
                 frontier.options = more
         return frontier.options
@@ -329,7 +325,7 @@ class BranchAndBound:
         beside = (1.0 - WHOLE_MEMORY) * num_bytes
         if planned is not None:
             if not mean_field.fits(self.rest, beside) and mean_field.fits(self.rest, num_bytes):
-                wait_for(planned, self.budget.share(PLANNING_SHARE))
+                planned.is_done_within(self.budget.share(PLANNING_SHARE))
             num_bytes = num_bytes if planned.done() and planned.result() is None else beside
         found = initial_bounds(self.rest, self.options, self.budget, most, num_bytes)
         if found is not None:

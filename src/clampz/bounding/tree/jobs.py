@@ -1,9 +1,9 @@
 """The jobs of a search that are under way."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from clampz.bounding.strategies.exact_sum import WholeModel
-from clampz.bounding.strategies.initial_bounds import PATIENCE
 from clampz.bounding.tree.frontier import Expand, Refine
 from clampz.runtime.workers import Crew, Job, finished
 
@@ -26,6 +26,9 @@ class Jobs:
 
     def __len__(self) -> int:
         return len(self._asked)
+
+    def __iter__(self) -> Iterator[Job[Any]]:
+        return iter(self._asked)
 
     def add(self, job: Job[Any], asked: Asked) -> None:
         self._asked[job] = asked
@@ -61,15 +64,10 @@ class Jobs:
             return len(self._leaves) < 2 * crew.num_threads
         return self.num_busy < crew.num_at_once
 
-    def done_within(self, seconds: float) -> list[Job[Any]]:
-        """Return the jobs that are done, as soon as there are any or time is up."""
-        return finished(self._asked, seconds)
-
     def to_take(self) -> list[Job[Any]]:
         """Return the jobs that are done; with a fixed plan, of those about leaves only the first that was asked for."""
-        done = self.done_within(PATIENCE)
         later = self._leaves[1:] if self._in_order else []
-        return [job for job in done if job not in later]
+        return [job for job in finished(self._asked) if job not in later]
 
     def withdraw(self) -> list[Refine | Expand]:
         """Cancel what has not begun, and drop all that is expanded; return what was asked for about leaves.
