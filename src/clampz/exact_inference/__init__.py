@@ -1,4 +1,4 @@
-"""What can be summed, is: orders, plans that carry them, what they cost, sums, sums in slices, and the method `exact`.
+"""Exact sums: elimination orders, contraction trees, slices, the plan that has them, and the method `exact`.
 
-May import: model, the signature of methods, and the tools below them.
+May import: planar, model_counting and everything below them.
 """

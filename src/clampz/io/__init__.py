@@ -4,7 +4,7 @@
 `parse` and `encode` for bytes without a file; `parse` here sees which format they have.  `evidence` and `results` read
 and write what the UAI competitions put beside their models.
 
-May import: the model, and what every room may (errors, files, wording, numerics, options).
+May import: model and everything below it.
 """
 
 import re

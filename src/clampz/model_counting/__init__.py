@@ -1,4 +1,4 @@
 """Counting: log Z of models full of hard zeros, by programs that count weighted clauses.
 
-May import: model, budget, options, kernels, wording, numerics and errors.
+May import: presolve and everything below it.
 """

@@ -5,7 +5,7 @@ solid and blue, repulsive ones dashed and red, as in the paper.  Nothing is said
 read in greyscale.  Every function draws on the axes `ax`, or on a new figure, and returns the axes:
 `plot_model(model).figure.savefig("model.png")`.
 
-May import: everything but the command line, reports and the paper; pyplot where somebody works with it (`figures`).
+May import: everything but the command line and reports; pyplot where somebody works with it (`figures`).
 """
 
 from clampz.bounding.bracket import Bracket

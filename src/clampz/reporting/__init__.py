@@ -1,6 +1,6 @@
 """Reports of solved models: description, method, result and marginals on one page for a browser.
 
-May import: everything but the command line and the paper; matplotlib only when a report is written.
+May import: everything but the command line; matplotlib only when a report is written.
 """
 
 from clampz.display.plot_hooks import reports

@@ -4,5 +4,5 @@ One engine for all but the chains: an upper bound by mini-buckets is a proposal 
 bucket is split the draws are the model's own; elsewhere they are accepted with probability f / (q e^bound), or
 weighted.
 
-May import: mini-buckets, elimination, simplifying, and the tools below them.
+May import: clamping and everything below it.
 """

@@ -6,5 +6,5 @@ account, and else Bethe as a rule, mean field where a mixed model is dense and s
 (`clamps`), by pseudo-greedy if there is time for it and by maxW+TRE if not.  Where a number of clamps is asked for,
 mean field and TRW with these clamps are the bracket.
 
-May import: what `solve` found, bounding, and everything below them.
+May import: bounding and everything below it.
 """
