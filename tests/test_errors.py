@@ -38,7 +38,7 @@ ARGUMENTS = {
 }
 # Run by what they are given, drawn elsewhere, or of another library.
 NOT_ASKED = {"methods", "selectors", "plot_model", "plot_clamped", "to_dimod_sampleset"}
-NOT_CHANGED = {"progress", "executor", "watch", "checkpoint", "changes"}
+NOT_CHANGED = {"progress", "executor", "budget", "checkpoint", "changes"}
 # What some do not look at, whatever it is.
 NOT_LOOKED_AT = {("exact", "start"), ("scores", "entropy")}
 OPTIONS = dict.fromkeys(("bound", "bounds", "bound_marginals"), cz.options.BoundOptions) | {

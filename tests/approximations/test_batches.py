@@ -248,7 +248,7 @@ def test_where_arrays_lie_changes_no_bit(kind, num_lanes):
     for gap, order in itertools.product([0, 1, 2, 3, 4, 8, 100, 1000], itertools.permutations(names)):
         moved = block.take(np.arange(num_lanes))
         vars(moved).update(zip(order, neighbours(gap, *(getattr(block, name) for name in order)), strict=True))
-        moved.sweep(2)
+        moved.sweep(2, budget=UNLIMITED)
         moved.rebase()
         look = moved.evaluate()
         results.add(b"".join(np.ascontiguousarray(a).tobytes() for a in (moved.point, moved.total, *look)))

@@ -148,7 +148,7 @@ def test_a_start_that_comes_to_what_is_known_ends_there(monkeypatch, labels):
 @pytest.mark.parametrize(("offs", "ends"), [((0.001, 0.002, 0.004), False), ((0.02, 0.01), True), ((0.2, 0.1), False)])
 def test_only_what_comes_closer_to_what_is_known_ends_there(offs, ends):
     """Uniform messages may be a fixed point and no optimum, and starts beside it leave it."""
-    leaving = bethe_module.Leaving(1, [np.full((2, 1), 0.5)], 1)
+    leaving = bethe_module.LeavingPolicy(1, [np.full((2, 1), 0.5)], 1)
     for sweeps_made, off in enumerate(offs, start=1):
         lanes = SimpleNamespace(marginals=lambda off=off: np.array([[0.5 - off], [0.5 + off]]))
         left = leaving(lanes, np.array([0]), np.array([0.1]), sweeps_made)
@@ -261,7 +261,7 @@ def test_the_lower_bound_is_given_up_where_there_is_no_time_for_it(monkeypatch):
     layout = layout_of(cz.Batch.from_evidence(model, [{}]), budget=UNLIMITED)
     cut = bethe_bound.bethe_lower_bound(layout, layout.theta, budget=UNLIMITED)  # edge by edge
     monkeypatch.undo()
-    assert cut == pytest.approx(lower(layout, layout.theta), abs=1e-9)
+    assert cut == pytest.approx(lower(layout, layout.theta, budget=UNLIMITED), abs=1e-9)
 
     def no_time(*_):
         raise Cancelled

@@ -9,7 +9,7 @@ import pytest
 
 import clampz as cz
 from clampz import cli
-from clampz.cli import jit_warmup
+from clampz.cli import exit_codes, jit_warmup
 
 EXACT = 1e-9
 
@@ -47,7 +47,7 @@ def test_what_takes_long_is_given_up_without_a_word(folder, capfd, monkeypatch):
 
 def test_bad_input_is_said_once(folder, capfd):
     Path("bad.uai").write_text("MARKOV\nmany\n")
-    assert jit_warmup.run_first(["solve", "bad.uai"]) == cli.BAD_INPUT
+    assert jit_warmup.run_first(["solve", "bad.uai"]) == exit_codes.BAD_INPUT
     assert "bad.uai, line 2" in capfd.readouterr().err
 
 

@@ -89,7 +89,7 @@ def test_errors_of_the_system_name_the_file(folder, capsys, monkeypatch):
         raise PermissionError(13, "Permission denied", "some.file")
 
     monkeypatch.setattr("clampz.cli.commands.info.describe", fails)
-    monkeypatch.setattr(cli, "forget_output", lambda: None)  # (it is that of all tests)
+    monkeypatch.setattr(cli, "discard_output", lambda: None)  # (it is that of all tests)
     assert run("info", "grid.uai") == exit_codes.CUT_OFF
     assert capsys.readouterr().err == "clampz info: some.file: Permission denied\n"
 

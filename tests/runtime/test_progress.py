@@ -21,7 +21,7 @@ CALLS = {
     "bethe": (lambda **how: cz.bethe(GRID, **how), "Bethe, "),
     "exact": (lambda **how: cz.exact(GRID, evidence=[{}, {0: 1}], **how), "of 2 lanes done"),
     "mean_field": (lambda **how: cz.mean_field(GRID, **how), "mean field, "),
-    "mini_buckets": (lambda **how: cz.mini_buckets(GRID, max_table=4, **how), "regions, "),
+    "mini_buckets": (lambda **how: cz.mini_buckets(GRID, max_table=4, **how), "mini-buckets, "),
     "trw": (lambda **how: cz.trw(GRID, **how), "nats left to settle"),
     "clamp": (lambda **how: cz.clamp(GRID, "bethe", k=1, **how), "Bethe, "),
     "scores": (lambda **how: cz.scores(GRID, "maxW+TRE", **how), "TRW, "),

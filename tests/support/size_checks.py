@@ -238,7 +238,7 @@ def in_the_matrix_of_bits(size: float) -> None:
     model = squared_cycle(int(size))
     found = cz.exact(model)
     with pytest.MonkeyPatch.context() as patch:
-        set_everywhere(patch, "_kernels.elimination_order:DENSE_LIMIT", 0)
+        set_everywhere(patch, "_kernels.elimination.greedy_order:DENSE_LIMIT", 0)
         other = cz.exact(model)
     assert found.log_z == pytest.approx(other.log_z, rel=1e-12)
     np.testing.assert_allclose(found.marginals[size // 2], other.marginals[size // 2], atol=EXACT)
@@ -281,7 +281,7 @@ def of_runs(size: float) -> None:
 
 def of_pieces(size: float) -> None:
     """A message of half as many entries, as many, and twice as many."""
-    max_table = int(value_of("_kernels.elimination_steps:PIECE"))
+    max_table = int(value_of("_kernels.elimination.steps:PIECE"))
     model, log_z = curie_weiss(max_table.bit_length() + np.sign(int(size) - max_table), 0.1)
     found = cz.exact(model)
     assert found.log_z == pytest.approx(log_z, rel=1e-12)

@@ -233,7 +233,7 @@ def walk_brackets(name: str, model: cz.Model) -> None:
 def walk_regions(name: str, model: cz.Model) -> None:
     log_z = cz.exact(model).log_z
     for options in ({}, {"grow": False, "last": [0]}, {"order": range(model.num_variables)}):
-        tables = Tables.of(model, Structure.of(model, 4, **options), budget=UNLIMITED)
+        tables = Tables.of(model, Structure.of(model, 4, budget=UNLIMITED, **options), budget=UNLIMITED)
         upper = BoundState.upper(tables, model.unary.flat, budget=UNLIMITED)
         optimise(upper, 12, budget=UNLIMITED)
         lower = BoundState.lower(tables, model.unary.flat, upper.x, budget=UNLIMITED)
@@ -250,7 +250,7 @@ def walk_regions(name: str, model: cz.Model) -> None:
             assert all(state.sign * (state.bound - log_z) >= 0.0 or state.bound == log_z for state in beside), name
         if upper.bound > -np.inf:
             beliefs(upper, budget=UNLIMITED)
-            losses(upper, 2, budget=UNLIMITED)
+            losses(upper, budget=UNLIMITED)
             proposal = Proposal.of(upper, model.unary.flat, budget=UNLIMITED)
             assert proposal is not None and (proposal.draw(0, 0).log_weights <= proposal.bound).all(), name
 

@@ -75,8 +75,7 @@ class Fit(Likelihood):
     log_likelihood, bound, lower, upper
         As in `Likelihood`; no penalty is in them.
     converged, num_iter, residual, stopped_by
-        Whether the largest entry of the gradient is below `tol`, after how many steps, how large it is, and why the run
-        ended.
+        Whether the largest entry of the gradient is below `tol`, after how many steps, how large it is; why it ended.
     trace
         A `FitStep` for each step.
     """

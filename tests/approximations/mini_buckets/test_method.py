@@ -293,7 +293,7 @@ def test_without_marginals_there_are_bounds_alone():
     assert found.upper == both.upper and np.isnan(found.marginals.flat).all()
     solution = cz.solve(TORUS, method="mini_buckets", marginals=False)
     assert solution.marginals_are == "none: log Z alone was asked for"
-    assert cz.solve(TORUS, method="mini_buckets").marginals_are == "mini_buckets', converged"
+    assert cz.solve(TORUS, method="mini_buckets").marginals_are == "mini-buckets', converged"
 
 
 def test_no_time_at_all_still_gives_an_answer():

@@ -218,7 +218,7 @@ def test_a_limit_is_a_whole_number_of_at_least_two(max_table):
 )
 def test_options_out_of_range_are_refused(options, message):
     with pytest.raises(cz.errors.OptionError, match=message):
-        Structure.of(cz.generators.grid(2, 2, rng=0), 4, **options)
+        Structure.of(cz.generators.grid(2, 2, rng=0), 4, budget=UNLIMITED, **options)
 
 
 def test_memory_is_planned_before_it_is_taken():
