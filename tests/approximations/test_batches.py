@@ -250,7 +250,7 @@ def test_where_arrays_lie_changes_no_bit(kind, num_lanes):
         vars(moved).update(zip(order, neighbours(gap, *(getattr(block, name) for name in order)), strict=True))
         moved.sweep(2, budget=UNLIMITED)
         moved.rebase()
-        look = moved.evaluate()
+        look = moved.evaluate(budget=UNLIMITED)
         results.add(b"".join(np.ascontiguousarray(a).tobytes() for a in (moved.point, moved.total, *look)))
     assert len(results) == 1
 

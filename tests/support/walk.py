@@ -29,9 +29,10 @@ from clampz.presolve.simplified import postsolve
 from clampz.presolve.simplify import simplify
 from clampz.runtime.budget import UNLIMITED, Budget
 
+# By their paths below the kernels: several folders have a module of one name.
 MODULES = {
-    info.name: importlib.import_module(f"{_kernels.__name__}.{info.name}")
-    for info in pkgutil.iter_modules(_kernels.__path__)
+    info.name.removeprefix(f"{_kernels.__name__}."): importlib.import_module(info.name)
+    for info in pkgutil.walk_packages(_kernels.__path__, f"{_kernels.__name__}.")
 }
 EXACT = 1e-9
 # Kernels and what is inlined into them, each under the module that it is written in.
