@@ -125,21 +125,21 @@ def _side_by_side(clauses: Clauses, budget: Budget, memory: int) -> tuple[float 
     """What the counter finds, what the compiler does, and why there may be nothing.  Once one of them has what the
     other could only confirm, that is ended."""
     counting, compiling = budget.share(), budget.share()
-    begun = perf_counter()
+    begun = budget.used  # compiling kernels, which a proof may wait for, takes no time on that clock
     until = math.inf
     counted: Future[float] | None = None
     with ThreadPoolExecutor(2) as pool:
         try:
             compiled = pool.submit(circuits.compiled, clauses, compiling, memory)
             while not (compiled.done() and _is_proven(compiled)):
-                if counted is None and (compiled.done() or perf_counter() - begun > HEAD_START):
+                if counted is None and (compiled.done() or budget.used - begun > HEAD_START):
                     counted = pool.submit(ganak.log_count, clauses, counting, memory)
                 if counted is not None and counted.done():
                     if compiled.done():
                         break
                     if math.isinf(until) and counted.exception() is None:
-                        until = perf_counter() + PATIENCE * (perf_counter() - begun) + LEAST_PATIENCE
-                if perf_counter() > until:
+                        until = budget.used + PATIENCE * (budget.used - begun) + LEAST_PATIENCE
+                if budget.used > until:
                     compiling.end()
                 budget.must_stop()
                 sleep(LOOK)
