@@ -17,7 +17,7 @@ from clampz.bounding.leaves.mini_bucket_bounds import MiniBucketBounds, Shape
 from clampz.bounding.strategies import cutset
 from clampz.bounding.strategies.cutset import CutsetSums
 from clampz.bounding.strategies.diving import Diving
-from clampz.bounding.strategies.proposal_source import ProposalSource
+from clampz.bounding.leaves.proposal_source import ProposalSource
 from clampz.exact_inference import plans as sum_plans
 from clampz.exact_inference import sums
 from clampz.runtime.budget import UNLIMITED

@@ -12,6 +12,8 @@ DENSE_DEGREE = 6.0
 # Bethe's tolerance where its value is wanted and not all of its digits, and the residual from which that counts: on a
 # 100 x 100 grid log Z was then within 0.002 nats of its limit.
 BETHE_TOL, SETTLED = 1e-4, 1e-3
+# Edges from which large tables of mini-buckets are out of reach.
+MANY_EDGES = 20_000
 
 
 def prefers_mean_field(model: Model) -> bool:
@@ -42,3 +44,8 @@ def prefers_mean_field(model: Model) -> bool:
     squares = np.bincount(model.edges.ravel(), np.repeat(model.strength**2, 2), model.num_variables)
     pull = np.sqrt(squares[core] * (1 - 1 / degrees[core])).mean()
     return bool(pull >= STRONG_PULL * model.num_states[core].mean() / 2)
+
+
+def bethe_leads(model: Model) -> bool:
+    """Whether Bethe's lower bound beats that of mini-buckets: it is one, and edges are too many for large tables."""
+    return model.is_balanced and model.num_edges > MANY_EDGES

@@ -1,4 +1,4 @@
-"""`bound` and `iter_bounds`: a branch and bound run to its limits, from a checkpoint and to one if asked for."""
+"""`bound` and `iter_bounds`: a portfolio of strategies run to its limits, from a checkpoint and to one if asked for."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
@@ -9,7 +9,8 @@ from typing import Any, Unpack
 from clampz.bounding.bracket import Bracket, ContradictionError
 from clampz.bounding.checkpoints.checkpoint import REMEDY, resumed, save
 from clampz.bounding.options import BoundKeywords, BoundOptions
-from clampz.bounding.tree.branch_and_bound import BranchAndBound
+from clampz.bounding.problem import Problem
+from clampz.bounding.scheduler import Scheduler
 from clampz.errors import OptionError
 from clampz.model import Evidence, Model
 from clampz.model.conditioning import given
@@ -138,9 +139,9 @@ def _running(
     orderly = gone_on = False
     try:
         with budget.interruptible(), Crew(executor, options.num_threads) as crew:
-            search = BranchAndBound(model, options) if checkpoint is None else resumed(model, options, checkpoint)
-            gone_on = bool(search.trace)
-            for bracket in search.run(crew, budget):
+            problem = Problem(model, options) if checkpoint is None else resumed(model, options, checkpoint)
+            gone_on = bool(problem.trace)
+            for bracket in Scheduler(problem).run(crew, budget):
                 orderly = True  # between two brackets the tree is whole
                 yield bracket
                 orderly = False
@@ -152,4 +153,4 @@ def _running(
     finally:
         budget.end()
         if checkpoint is not None and orderly:
-            save(search, checkpoint)
+            save(problem, checkpoint)

@@ -1,7 +1,7 @@
 """Bracket: certified bounds on log Z with the way they closed."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
 
 from clampz.display.formatting import (
@@ -20,7 +20,7 @@ from clampz.model import Model
 from clampz.model.frames import records_frame
 from clampz.sampling.statistics import Sampled, interval
 
-BracketStop = Literal["gap", "exact", "time", "leaves", "memory", "interrupt", "callback", "left"]
+BracketStop = Literal["gap", "exact", "time", "leaves", "memory", "interrupt", "callback", "error", "left"]
 # Who says what an estimate is: Bethe with a few variables clamped, draws with weights, a count that is right with high
 # probability, or the bounds, where only rounding is between them.
 EstimateBy = Literal["Bethe", "sampling", "counting", "bounds"]
@@ -77,6 +77,37 @@ class Point(NamedTuple):
     num_leaves: int
 
 
+class Gain(NamedTuple):
+    """An end that a strategy has moved, and when."""
+
+    seconds: float
+    strategy: str
+    end: Literal["lower", "upper"]
+    before: float
+    after: float
+
+    @property
+    def nats(self) -> float:
+        """How far; inf where there was no end before."""
+        return abs(self.after - self.before)
+
+
+class Gains(tuple[Gain, ...]):
+    """Who closed a bracket: which strategy moved which end when, in order."""
+
+    def by_strategy(self) -> dict[str, dict[str, float]]:
+        """Return the nats that each strategy moved the "lower" and the "upper" end by, the first to act first."""
+        found: dict[str, dict[str, float]] = {}
+        for gain in self:
+            own = found.setdefault(gain.strategy, {"lower": 0.0, "upper": 0.0})
+            own[gain.end] += gain.nats
+        return found
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame with a row for each gain: "seconds", "strategy", "end", "before", "after"."""
+        return records_frame(Gain._fields, self)
+
+
 class HasInterval(Protocol):
     """An estimate that may be by sampling."""
 
@@ -109,11 +140,11 @@ class Bracket(Drawable, HasHtml):
         Of the estimate, where it is by sampling: statistical, not certified; otherwise None.
     sampled
         What was drawn, proposal by proposal, dead draws counted; see `interval`.
-    trace
-        How the bracket closed.
+    trace, gains
+        How the bracket closed, and which strategy moved which end when.
     stopped_by
         "gap" (narrow enough), "exact" (nothing is left to do), "time", "leaves", "memory", "interrupt", "callback";
-        "left" while it runs.
+        "error" where strategies that a warning named have failed; "left" while it runs.
     num_leaves, seconds
         Leaves of the tree at the end, and what all of it took.
     """
@@ -127,6 +158,7 @@ class Bracket(Drawable, HasHtml):
     standard_error: float | None = None
     sampled: tuple[Sampled, ...] = ()
     trace: tuple[Point, ...]
+    gains: Gains = field(default_factory=Gains)
     stopped_by: BracketStop
     num_leaves: int
     seconds: float

@@ -1,8 +1,9 @@
 """The options of a search for a bracket."""
 
-from dataclasses import dataclass, fields
+from copy import copy
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TypedDict
+from typing import Self, TypedDict
 
 from clampz.clamping.selectors import selectors
 from clampz.runtime.options import (
@@ -117,22 +118,13 @@ class BoundOptions(OptionsBase):
         """Whether the plan is fixed, so that the tree depends neither on who works on it nor on how fast."""
         return self.max_table is not None and self.leaves is not None
 
-    @property
+    @cached_property
     def worker_bytes(self) -> float:
         """Bytes that one worker may take."""
-        return self._workers_memory * self.num_bytes / self.num_threads
+        return WORKERS_MEMORY * self.num_bytes / self.num_threads
 
-    @property
-    def _workers_memory(self) -> float:
-        return WORKERS_MEMORY
-
-    def without_whole(self) -> "BoundOptions":
-        """Return these options with an exact sum's share of the memory for workers: no such sum is made."""
-        chosen = {each.name: getattr(self, each.name) for each in fields(self)}
-        return _WithoutWhole(**chosen | {"memory": self.num_bytes})
-
-
-class _WithoutWhole(BoundOptions):
-    @property
-    def _workers_memory(self) -> float:
-        return WHOLE_MEMORY + WORKERS_MEMORY
+    def with_worker_bytes(self, num_bytes: float) -> Self:
+        """Return these options with other bytes for a worker."""
+        own = copy(self)
+        own.__dict__["worker_bytes"] = num_bytes
+        return own

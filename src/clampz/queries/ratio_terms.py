@@ -16,7 +16,8 @@ import numpy as np
 from clampz.bounding.bracket import NEAR
 from clampz.bounding.marginals.bound_marginals import bound_lanes
 from clampz.bounding.options import BoundOptions
-from clampz.bounding.tree.branch_and_bound import BranchAndBound
+from clampz.bounding.problem import Problem
+from clampz.bounding.scheduler import Scheduler
 from clampz.bounding.tree.frontier import check_room
 from clampz.exact_inference.lanes import ExactOptions
 from clampz.exact_inference.running import PLANNING_SHARE, exact_if_it_fits
@@ -232,8 +233,8 @@ def _search_in_turn(
         if side.model.num_entries * SEARCH_SECONDS_PER_ENTRY > seconds:
             break
         turn = Budget(seconds, within=budget)
-        search = BranchAndBound(side.model, replace(options, gap=narrow, time=max(seconds, 0.0)))
-        for bracket in search.run(crew, turn):
+        problem = Problem(side.model, replace(options, gap=narrow, time=max(seconds, 0.0)))
+        for bracket in Scheduler(problem).run(crew, turn):
             side.tighten(bracket.lower, bracket.upper)
             side.point = bracket.estimate if bracket.estimate is not None else side.point
             side.is_closed = side.is_closed or bracket.stopped_by == "exact"

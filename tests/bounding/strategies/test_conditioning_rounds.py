@@ -12,7 +12,7 @@ from clampz.bounding.strategies import conditioning_rounds, cutset
 from clampz.bounding.strategies.conditioning_rounds import ConditioningRounds
 from clampz.bounding.strategies.cutset import CutsetSums
 from clampz.bounding.strategies.diving import Diving
-from clampz.bounding.strategies.successive_halving import SuccessiveHalving, Trial
+from clampz.bounding.leaves.successive_halving import SuccessiveHalving, Trial
 from clampz.runtime.budget import Budget
 from clampz.runtime.workers import Crew
 

@@ -10,7 +10,7 @@ from simplifiable import Enumerated, random_model
 
 import clampz as cz
 from clampz.bounding.strategies import diving
-from clampz.bounding.strategies.conditioning import sum_sets
+from clampz.bounding.conditioning import sum_sets
 from clampz.bounding.strategies.diving import Diving
 from clampz.errors import TooWideError
 from clampz.exact_inference.sums import lay_out_lanes

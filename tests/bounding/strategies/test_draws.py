@@ -15,7 +15,7 @@ from clampz.bounding.leaves.mini_bucket_bounds import MiniBucketBounds, Shape, W
 from clampz.bounding.marginals.sampled import draw_marginals
 from clampz.bounding.strategies import draws, proposal_source
 from clampz.bounding.strategies.draws import DrawsEstimate, Estimator
-from clampz.bounding.strategies.successive_halving import SuccessiveHalving, Trial
+from clampz.bounding.leaves.successive_halving import SuccessiveHalving, Trial
 from clampz.bounding.tree.branch_and_bound import BranchAndBound
 from clampz.runtime.budget import UNLIMITED, Budget
 from clampz.runtime.workers import Crew

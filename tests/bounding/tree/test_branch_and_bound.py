@@ -11,7 +11,7 @@ import clampz as cz
 from clampz.bounding.leaves.evaluate import solve_leaves
 from clampz.bounding.options import BoundOptions
 from clampz.bounding.strategies import initial_bounds
-from clampz.bounding.strategies.successive_halving import SuccessiveHalving
+from clampz.bounding.leaves.successive_halving import SuccessiveHalving
 from clampz.bounding.tree import branch_and_bound
 from clampz.bounding.tree.branch_and_bound import BranchAndBound
 from clampz.bounding.tree.frontier import Refine, work_on

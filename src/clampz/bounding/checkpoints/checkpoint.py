@@ -14,7 +14,7 @@ from clampz.bounding.checkpoints.file import CorruptFileError
 from clampz.bounding.checkpoints.restore import SPARE_BYTES, restore
 from clampz.bounding.checkpoints.schema import KINDS, SavedSearch, saved_search
 from clampz.bounding.options import BoundOptions
-from clampz.bounding.tree.branch_and_bound import BranchAndBound
+from clampz.bounding.problem import Problem
 from clampz.errors import ModelError, OptionError
 from clampz.model import Model
 
@@ -27,28 +27,28 @@ LONGEST_LINE, PICKLE = 200, b"\x80"
 REMEDY = "give another file, or delete this one to begin anew"
 
 
-def save(search: BranchAndBound, path: Path) -> None:
+def save(problem: Problem, path: Path) -> None:
     """Write the tree of a search to a file, whole or not at all."""
     try:
-        checkpoint_file.write(path, LINE, saved_search(search), KINDS)
+        checkpoint_file.write(path, LINE, saved_search(problem), KINDS)
     except OSError as error:
         raise OptionError(f"checkpoint {path}: {error.strerror or error}") from None
 
 
-def resumed(model: Model, options: BoundOptions, path: Path) -> BranchAndBound:
+def resumed(model: Model, options: BoundOptions, path: Path) -> Problem:
     """Resume the search left in a file; begin a new one if there is none."""
     if not path.exists():
         if not path.parent.is_dir():
             raise OptionError(f"checkpoint {path}: expected a folder that exists")
-        return BranchAndBound(model, options)
+        return Problem(model, options)
     try:
         saved = _read(path, options.num_bytes + SPARE_BYTES)
-        search = restore(model, options, saved)
+        problem = restore(model, options, saved)
     except OSError as error:
         raise OptionError(f"checkpoint {path}: {error.strerror or error}") from None
     except (CorruptFileError, ModelError) as error:
         raise OptionError(f"checkpoint {path}: {error}; {REMEDY}") from None
-    return search
+    return problem
 
 
 def _read(path: Path, most_bytes: int) -> SavedSearch:

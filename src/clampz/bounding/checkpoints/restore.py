@@ -16,7 +16,7 @@ from clampz.bounding.checkpoints.file import CorruptFileError
 from clampz.bounding.checkpoints.schema import SavedSearch, digest
 from clampz.bounding.leaves.mini_bucket_bounds import MiniBucketBounds, Shape, WarmStart
 from clampz.bounding.options import LARGEST_TABLE, BoundOptions
-from clampz.bounding.tree.branch_and_bound import BranchAndBound
+from clampz.bounding.problem import Problem
 from clampz.bounding.tree.frontier import NODE_BYTES
 from clampz.bounding.tree.nodes import Node, Submodel
 from clampz.model import Model
@@ -34,7 +34,7 @@ ROUNDING = 1e-6
 Number = TypeVar("Number", bound=np.generic)
 
 
-def restore(model: Model, options: BoundOptions, saved: SavedSearch) -> BranchAndBound:
+def restore(model: Model, options: BoundOptions, saved: SavedSearch) -> Problem:
     """Restore the search of this model; `CorruptFileError` or `ModelError` if there cannot be such a one."""
     if saved.model.tobytes() != digest(model):
         raise CorruptFileError(f"expected one of this model, {model}, found one of another")
@@ -43,15 +43,16 @@ def restore(model: Model, options: BoundOptions, saved: SavedSearch) -> BranchAn
     if needed > most:
         raise CorruptFileError(f"expected a tree of at most {most:,} bytes, as memory= allows, found one of {needed:,}")
     _expect(saved.simplified.tolist() in ([0], [1]), "to be told whether the model was simplified")
-    search = BranchAndBound(model, options, simplified=bool(saved.simplified[0]))
-    submodels = _submodels(saved, search.frontier.root.submodel, options.worker_bytes)
+    problem = Problem(model, options, simplified=bool(saved.simplified[0]))
+    submodels = _submodels(saved, problem.frontier.root.submodel, options.worker_bytes)
     nodes = _nodes(saved, submodels, _states(saved, submodels))
     _check_trace(saved)
     columns = saved.trace_seconds, saved.trace_lower, saved.trace_upper, saved.trace_leaves
-    search.trace = [Point(*point) for point in zip(*(column.tolist() for column in columns), strict=True)]
-    search.seconds_before = search.trace[-1].seconds
-    search.frontier.restore(nodes)
-    return search
+    problem.trace = [Point(*point) for point in zip(*(column.tolist() for column in columns), strict=True)]
+    problem.seconds_before, problem.is_resumed = problem.trace[-1].seconds, True
+    problem.frontier.restore(nodes)
+    problem.tighten(problem.trace[-1].lower - problem.error, problem.trace[-1].upper + problem.error)
+    return problem
 
 
 def _expect(holds: bool | np.bool_, what: str) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clampz.bounding.checkpoints import file
-from clampz.bounding.tree.branch_and_bound import BranchAndBound
+from clampz.bounding.problem import Problem
 from clampz.model import Model
 from clampz.numerics import Floats, Integers
 
@@ -91,9 +91,9 @@ _KIND_OF: dict[Any, file.Kind] = {Floats: file.FLOATS, Integers: file.INTEGERS, 
 KINDS = [_KIND_OF[hint] for hint in get_type_hints(SavedSearch).values()]
 
 
-def saved_search(search: BranchAndBound) -> SavedSearch:
+def saved_search(problem: Problem) -> SavedSearch:
     """Collect the arrays of a search that is between two brackets."""
-    nodes, parents = [search.frontier.root], [-1]
+    nodes, parents = [problem.frontier.root], [-1]
     for number, node in enumerate(nodes):  # grows as it goes
         nodes.extend(node.children)
         parents.extend([number] * len(node.children))
@@ -111,12 +111,12 @@ def saved_search(search: BranchAndBound) -> SavedSearch:
     max_table, seed, below_max_table, below_seed, num_main = map(_integers, zip(*shapes, strict=True))
     models = [submodel.model for submodel in submodels[1:]]
     return SavedSearch(
-        model=np.frombuffer(digest(search.user_model), dtype=np.uint8),
-        simplified=_bytes([search.simplified]),
-        trace_seconds=_floats(point.seconds for point in search.trace),
-        trace_lower=_floats(point.lower for point in search.trace),
-        trace_upper=_floats(point.upper for point in search.trace),
-        trace_leaves=_integers(point.num_leaves for point in search.trace),
+        model=np.frombuffer(digest(problem.user_model), dtype=np.uint8),
+        simplified=_bytes([problem.simplified]),
+        trace_seconds=_floats(point.seconds for point in problem.trace),
+        trace_lower=_floats(point.lower for point in problem.trace),
+        trace_upper=_floats(point.upper for point in problem.trace),
+        trace_leaves=_integers(point.num_leaves for point in problem.trace),
         first_max_table=_integers(submodel.halving.first_max_table for submodel in submodels),
         too_wide=_integers(submodel.too_wide for submodel in submodels),
         max_table=max_table,

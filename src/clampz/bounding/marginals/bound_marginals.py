@@ -19,11 +19,12 @@ import numpy as np
 from clampz.bounding.bracket import Bracket
 from clampz.bounding.leaves.evaluate import LeafWork, Solved, solve_leaves
 from clampz.bounding.leaves.mini_bucket_bounds import MiniBucketBounds, Shape, WarmStart
+from clampz.bounding.leaves.successive_halving import max_table_in_time
 from clampz.bounding.marginals.marginal_bounds import ByVariable, MarginalBounds
 from clampz.bounding.marginals.relevant import PROBABILITY_ROUNDING, Known, RelevantModel, known_exactly
 from clampz.bounding.options import BoundKeywords, BoundOptions
-from clampz.bounding.strategies.successive_halving import max_table_in_time
-from clampz.bounding.tree.branch_and_bound import BranchAndBound
+from clampz.bounding.problem import Problem
+from clampz.bounding.scheduler import Scheduler
 from clampz.bounding.tree.frontier import bytes_needed, check_room
 from clampz.clamping.branches import checked_variables
 from clampz.errors import TooWideError
@@ -237,7 +238,7 @@ def _widest_first(
                     searches.pop(old).close()
                 lane = Model.from_contents(base.contents._replace(unary=_lanes(base, np.array([row]))[:, 0]))
                 share = replace(options, memory=int(options.num_bytes / 2 / most))
-                searches[row] = BranchAndBound(lane, share).run(crew, budget)
+                searches[row] = Scheduler(Problem(lane, share)).run(crew, budget)
             bracket = next(searches[row], None)
             if bracket is not None:
                 tighten(row, bracket.lower, bracket.upper)

@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 from clampz.approximations.mini_buckets.proposals import Proposal
 from clampz.approximations.mini_buckets.structure import building_seconds
+from clampz.bounding.leaves.proposal_source import ProposalSource
 from clampz.bounding.options import LARGEST_TABLE, BoundOptions
-from clampz.bounding.strategies.proposal_source import ProposalSource
 from clampz.model import Model
 from clampz.model.tables import UnaryTables
 from clampz.runtime.budget import Budget

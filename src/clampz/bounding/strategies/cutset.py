@@ -14,9 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from clampz.approximations.mini_buckets.clique_tables import has_zeros
 from clampz.approximations.mini_buckets.proposals import Draws, States
-from clampz.bounding.strategies.conditioning import Conditioning
-from clampz.bounding.strategies.proposal_source import SEED_BITS, ProposalSource
+from clampz.bounding.conditioning import Conditioning, DisjointSums
+from clampz.bounding.leaves.proposal_source import SEED_BITS, ProposalSource
 from clampz.errors import TooWideError
 from clampz.exact_inference.cuts import Cuts
 from clampz.exact_inference.lanes import ExactOptions, run_exact
@@ -54,11 +55,41 @@ DRAWING_SHARE, MOST_AT_ONCE = 0.15, 256
 MOST_IDLE = 8
 # Joint states that wait at most: beyond, the less likely half is forgotten.
 MOST_WAITING = 2**17
+# Seconds of a run in which a cutset is worth looking for: in less, mini-buckets make more of the time it takes; and the
+# share of the time left that its sums are expected to have.
+LEAST_RUN, CUTSET_SHARE = 5.0, 0.35
+# Without exact sums of the whole: the share of a cutset's joint states that may be summed.
+PART = 0.5
 # Which of the numbers beyond the caller's seed are drawn here.
 NUMBER = 3
 
 
-class Cutset(NamedTuple):
+class Cutset(Conditioning):
+    """Sums the joint states of a cutset, where there are no hard zeros and mini-buckets are as good as they get."""
+
+    name = "cutset"
+
+    def choose(self, budget: Budget) -> DisjointSums | None:
+        """Choose the sets once there is a bound to draw from; a model that is summed in slices needs no cutset."""
+        problem, options = self.problem, self.problem.options
+        halving, facts = problem.halving, problem.facts
+        self.is_done = has_zeros(problem.rest) or budget.used + budget.left() < LEAST_RUN
+        if self.is_done or not facts.is_bounded or not facts.is_planned or facts.is_summing:
+            return None
+        if halving is None or halving.state is None or halving.mini_buckets is None or halving.upper == math.inf:
+            self.is_done = True
+            return None
+        return CutsetSums(
+            problem.rest,
+            ProposalSource(halving.mini_buckets, halving.state.above),
+            seconds=budget.left(CUTSET_SHARE),
+            seed=options.seed,
+            most_share=1.0 if options.exact else PART,
+            memory=options.worker_bytes,
+        )
+
+
+class Chosen(NamedTuple):
     """Variables to fix, so that sums of the rest are narrow.
 
     Attributes
@@ -84,12 +115,12 @@ class Cutset(NamedTuple):
 class Planned(NamedTuple):
     """A cutset, the plan of its sums, and the seconds that one takes."""
 
-    cutset: Cutset
+    cutset: Chosen
     plan: SumTree
     seconds: float
 
 
-class CutsetSums(Conditioning):
+class CutsetSums(DisjointSums):
     """Sums over the joint states of a cutset, likeliest first.
 
     Parameters
@@ -251,7 +282,7 @@ class _Choice:
         """Return the cutset by which most of Z is expected to be summed, with the plan of its sums."""
         if not self.weights.any():
             return None
-        found, looking = list[Cutset](), budget.share(ORDERS_SHARE)
+        found, looking = list[Chosen](), budget.share(ORDERS_SHARE)
         price = self._entropies() + LEAST_ENTROPY
         for order in self._orders(looking):
             found.extend(self._along(order, price, looking))
@@ -285,7 +316,7 @@ class _Choice:
                 if order.total < math.inf:
                     yield order
 
-    def _along(self, order: EliminationOrder, price: Floats, budget: Budget) -> Iterator[Cutset]:
+    def _along(self, order: EliminationOrder, price: Floats, budget: Budget) -> Iterator[Chosen]:
         """Yield cutsets along an order, one variable more each time, whose sums there is time for."""
         cuts = Cuts(order, self.model.num_states, self.edges)
         group = np.zeros(len(self.states), dtype=np.int64)
@@ -298,7 +329,7 @@ class _Choice:
                 group = np.unique(group * self.model.num_states[i] + self.states[:, i], return_inverse=True)[1]
             entries = cuts.order.total
             if PACE * entries <= self.seconds:
-                yield Cutset(tuple(cuts.fixed), entries, self._shares(group))
+                yield Chosen(tuple(cuts.fixed), entries, self._shares(group))
 
     def _shares(self, group: Integers) -> Floats:
         """Return the shares of Z of the likeliest groups, chosen by one half of the draws and weighed by the other."""
@@ -309,7 +340,7 @@ class _Choice:
         shares: Floats = np.cumsum(second[likeliest]) / max(second.sum(), LEAST_WEIGHT)
         return shares
 
-    def _timed(self, cutset: Cutset, plan: SumTree, budget: Budget) -> float:
+    def _timed(self, cutset: Chosen, plan: SumTree, budget: Budget) -> float:
         """Time a sum beside all else that is under way; Cancelled where the budget ends first."""
         began, states = budget.used, self.states[:NUM_TIMED, cutset.fixed]
         batch = Batch(self.model, _lanes(self.model, cutset.fixed, states))
@@ -318,7 +349,7 @@ class _Choice:
             raise Cancelled
         return max((budget.used - began) / int(np.count_nonzero(found.converged)), SECONDS_PER_SUM)
 
-    def _plan(self, cutset: Cutset, budget: Budget) -> SumTree:
+    def _plan(self, cutset: Chosen, budget: Budget) -> SumTree:
         """Plan the sums of a cutset; Cancelled where the budget ends first."""
         lanes = _lanes(self.model, cutset.fixed, self.states[:1, cutset.fixed])
         return lay_out_lanes(

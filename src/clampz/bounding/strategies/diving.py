@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from clampz.approximations.mini_buckets.clique_tables import has_zeros
-from clampz.bounding.strategies.conditioning import Conditioning
+from clampz.bounding.conditioning import Conditioning, DisjointSums
 from clampz.errors import TooWideError
 from clampz.exact_inference.cuts import Cuts
 from clampz.exact_inference.lanes import ExactOptions, run_exact
@@ -50,8 +50,22 @@ SHARE, SHARE_IF_WIDE = 100, 8
 PATIENCE = 8
 # Share of the time of the first dive in which an order of the whole is looked for.
 ORDER_TIME = 0.1
-# Sets of configurations that wait at most: beyond, the less likely half is forgotten.
+# DisjointSums of configurations that wait at most: beyond, the less likely half is forgotten.
 MOST_WAITING = 2**16
+
+
+class Diving(Conditioning):
+    """Dives by the beliefs of the whole's mini-buckets, where there are hard zeros."""
+
+    name = "diving"
+
+    def choose(self, budget: Budget) -> DisjointSums | None:
+        """Choose the sets as soon as there are beliefs."""
+        problem, halving = self.problem, self.problem.halving
+        self.is_done = not (problem.options.exact and has_zeros(problem.rest))
+        if self.is_done or halving is None or halving.state is None or halving.mini_buckets is None:
+            return None
+        return Dives(problem.rest, halving.state.beliefs, memory=problem.options.worker_bytes)
 
 
 class Decision(NamedTuple):
@@ -74,7 +88,7 @@ class Waiting(NamedTuple):
     decided: Decision | None
 
 
-class Diving(Conditioning):
+class Dives(DisjointSums):
     """Sums over disjoint sets of a model's configurations, found by fixing variables to their likeliest states.
 
     Parameters
@@ -91,7 +105,7 @@ class Diving(Conditioning):
     Attributes
     ----------
     num_contradictions
-        Sets of configurations that were found to be impossible.
+        DisjointSums of configurations that were found to be impossible.
     """
 
     def __init__(

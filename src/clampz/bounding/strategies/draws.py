@@ -4,22 +4,20 @@ A new proposal is made whenever that bound has come down enough.
 """
 
 import math
-from functools import cached_property
 from typing import NamedTuple
 
 from clampz.approximations.mini_buckets.proposals import Proposal
 from clampz.approximations.mini_buckets.structure import building_seconds
-from clampz.bounding.bracket import PointEstimate
-from clampz.bounding.options import LARGEST_TABLE, BoundOptions
-from clampz.bounding.strategies.proposal_source import SEED_BITS, ProposalSource
-from clampz.bounding.strategies.successive_halving import FIRST_TABLE, SuccessiveHalving
-from clampz.model import Model
+from clampz.bounding.leaves.proposal_source import SEED_BITS, ProposalSource
+from clampz.bounding.leaves.successive_halving import FIRST_TABLE, SuccessiveHalving
+from clampz.bounding.options import LARGEST_TABLE
+from clampz.bounding.problem import Problem
+from clampz.bounding.strategy import Quantum, Strategy
 from clampz.runtime.budget import Budget
-from clampz.runtime.workers import Crew, Job
-from clampz.sampling.statistics import Sampled, best, score_rounding
+from clampz.sampling.statistics import Sampled, score_rounding
 
 # The share of all threads' time that draws may take, and that of one piece of them, in seconds at least and at most.
-SHARE, PIECE_SHARE, SHORTEST, LONGEST = 0.2, 0.03, 0.02, 0.5
+SHARE, PIECE_SHARE, SHORTEST, LONGEST = 0.1, 0.03, 0.02, 0.5
 # A bound that has come nearer to the estimate by this share is worth a proposal of its own.
 NEARER = 0.15
 # Where the search has no bound on the whole as one: shares of the time for proposals of our own, one after another.
@@ -29,91 +27,68 @@ LAST_BLOCKS = 16
 
 
 class DrawsEstimate(NamedTuple):
-    """What came of draws: their proposal (None where there is none to be had), what they say, and the seconds taken."""
+    """What came of draws: their proposal, None where there is none to be had, and what they say."""
 
     proposal: Proposal | None
     sampled: Sampled | None
-    seconds: float
 
 
-class Estimator:
-    """The draws of a search.
+class Draws(Strategy):
+    """Draws from the newest proposal, block after block."""
 
-    Attributes
-    ----------
-    sampled
-        What was drawn, proposal by proposal.
-    """
+    name = "draws"
+    share = SHARE
+    keeps_going = is_in_order = False
 
-    def __init__(self, model: Model, options: BoundOptions, error: float) -> None:
-        self.model, self.options = model, options
-        self.sampled: list[Sampled] = []
-        self._error = error
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem)
         self._proposal: Proposal | None = None
         self._is_busy = False
         self._upper = math.inf  # of the last source
         self._num_sources = 0
-        self._seconds = 0.0
 
-    @cached_property
-    def _rounding(self) -> float:
-        return self._error + score_rounding(self.model)
+    def next(self, seconds: float, budget: Budget, num_workers: int) -> Quantum | None:
+        """Ask for draws, from the mini-buckets of the whole where it is bounded as one."""
+        return self._begin(budget, min(max(SHORTEST, budget.left(PIECE_SHARE)), LONGEST), math.inf)
 
-    @property
-    def num_doublings(self) -> int:
-        """A number that grows whenever there is something new to say."""
-        return sum(len(each.doublings) for each in self.sampled)
+    def last(self, budget: Budget) -> Quantum | None:
+        """Ask for a fixed number of draws, whatever they take, where nothing else is left to do."""
+        return self._begin(budget, math.inf, LAST_BLOCKS)
 
-    def next(self, halving: SuccessiveHalving | None, crew: Crew, budget: Budget) -> Job[DrawsEstimate] | None:
-        """Begin more draws if it is time for them, from the mini-buckets of the whole where it is bounded as one."""
-        if self.options.in_order or self._seconds > SHARE * crew.num_threads * budget.used:
-            return None
-        return self._begin(halving, crew, budget, min(max(SHORTEST, budget.left(PIECE_SHARE)), LONGEST), math.inf)
-
-    def last(self, halving: SuccessiveHalving | None, crew: Crew, budget: Budget) -> Job[DrawsEstimate] | None:
-        """Begin a fixed number of draws, whatever they take, where nothing else is left to do."""
-        return self._begin(halving, crew, budget, math.inf, LAST_BLOCKS)
-
-    def _begin(
-        self, halving: SuccessiveHalving | None, crew: Crew, budget: Budget, seconds: float, most: float
-    ) -> Job[DrawsEstimate] | None:
+    def _begin(self, budget: Budget, seconds: float, most: float) -> Quantum | None:
         if self._is_busy or budget.must_stop():
             return None
-        source = self._source(halving, budget)
+        source = self._source(self.problem.halving, budget)
         if source is None and self._proposal is None:
             return None
         self._is_busy, self._num_sources = True, self._num_sources + (source is not None)
-        return crew.at_home(self._draw, source, self._num_sources, seconds, most, budget)
+        num_bytes = self.problem.options.worker_bytes
+        return Quantum(self._draw, (source, self._num_sources, seconds, most), budget.share(), num_bytes=num_bytes)
 
-    def take(self, drawn: DrawsEstimate) -> None:
+    def take(self, quantum: Quantum, found: DrawsEstimate) -> None:
         """Take what came of draws."""
         self._is_busy = False
-        self._seconds += drawn.seconds
-        if drawn.sampled is None:
+        if found.sampled is None:
             return
-        if drawn.proposal is self._proposal:
-            self.sampled.pop()
-        self._proposal = drawn.proposal
-        self.sampled.append(drawn.sampled)
-
-    def estimate(self, lower: float, upper: float) -> PointEstimate | None:
-        """Return the estimate, if its error is smaller than that of any number between these ends."""
-        found = best(self.sampled)
-        if found is None or not found.standard_error < (upper - lower) / math.sqrt(12.0):
-            return None
-        return PointEstimate(found.log_z, by="sampling", standard_error=found.standard_error)
+        if found.proposal is self._proposal:
+            self.problem.sampled.pop()
+        self._proposal = found.proposal
+        self.problem.sampled.append(found.sampled)
 
     def _source(self, halving: SuccessiveHalving | None, budget: Budget) -> ProposalSource | None:
         """Return what is worth a new proposal: a tighter bound on the whole, or small mini-buckets of our own."""
         if halving is None:
-            if self._num_sources >= len(OWN_SHARES) or building_seconds(self.model) > budget.left(OWN_SHARES[-1]):
+            if self._num_sources >= len(OWN_SHARES) or building_seconds(self.problem.rest) > budget.left(
+                OWN_SHARES[-1]
+            ):
                 return None
             seconds = budget.left(OWN_SHARES[self._num_sources])
             largest = LARGEST_TABLE if self._num_sources else FIRST_TABLE
-            return ProposalSource.own(self.model, self.options, seconds, largest)
+            return ProposalSource.own(self.problem.rest, self.problem.options, seconds, largest)
         if halving.mini_buckets is None or halving.state is None:
             return None
-        known = self.sampled[-1].log_z if self.sampled else -math.inf
+        sampled = self.problem.sampled
+        known = sampled[-1].log_z if sampled else -math.inf
         reach = NEARER * (self._upper - known) if math.isfinite(self._upper - known) else NEARER
         if not halving.upper < self._upper - reach:
             return None
@@ -124,16 +99,16 @@ class Estimator:
         self, source: ProposalSource | None, number: int, seconds: float, most: float, budget: Budget
     ) -> DrawsEstimate:
         """Draw blocks in their order from a new source or the last proposal: one at least, then until either limit."""
-        began = Budget()
+        problem = self.problem
         if source is None:
-            proposal, sampled = self._proposal, self.sampled[-1]
+            proposal, sampled = self._proposal, problem.sampled[-1]
         else:
-            proposal = source.proposal(budget, budget, self.options.worker_bytes)
+            proposal = source.proposal(budget, budget, problem.options.worker_bytes)
             if proposal is None:
-                return DrawsEstimate(None, None, began.used)
-            sampled = Sampled(proposal.bound, self._rounding)
+                return DrawsEstimate(None, None)
+            sampled = Sampled(proposal.bound, problem.error + score_rounding(problem.rest))
         assert proposal is not None
-        until, seed = Budget(seconds, within=budget), self.options.seed | number << SEED_BITS
+        until, seed = Budget(seconds, within=budget), problem.options.seed | number << SEED_BITS
         while sampled.num_blocks == 0 or not (until.must_stop() or sampled.num_blocks >= most):
             sampled = sampled.with_block(proposal.draw(seed, sampled.num_blocks).log_weights)
-        return DrawsEstimate(proposal, sampled, began.used)
+        return DrawsEstimate(proposal, sampled)

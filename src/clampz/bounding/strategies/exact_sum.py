@@ -1,124 +1,158 @@
-"""What is done about a model as a whole beside a search: its sum, in slices, and methods that have more to gain."""
+"""The exact sum of all of a model: at once if it takes a moment, else slice by slice, likeliest slices first."""
 
 import math
-from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
-from clampz.bounding.leaves.evaluate import solve_by_methods
+from clampz.bounding.leaves.evaluate import FINISH_SECONDS, solve_by_methods
 from clampz.bounding.options import WHOLE_MEMORY, BoundOptions
-from clampz.exact_inference.plans import ExactPlan
-from clampz.exact_inference.running import sum_ends
-from clampz.exact_inference.slices import Slices, SliceSums, sum_slices
+from clampz.bounding.problem import Problem
+from clampz.bounding.strategy import Quantum, Strategy
+from clampz.exact_inference.plans import plan_in_a_moment, plan_whole
+from clampz.exact_inference.running import PLANNING_SHARE, sum_ends
+from clampz.exact_inference.slices import Slices, sum_slices
 from clampz.model import Model
 from clampz.model.lane_memory import lanes_that_fit
 from clampz.numerics import Floats, Integers
-from clampz.runtime.budget import UNLIMITED, Budget
-from clampz.runtime.workers import Crew, Job
+from clampz.runtime.budget import Budget
 
-# Share of the time that summing the whole model may take: where it has threads of its own, and where everything else
-# waits for it.
+# The share of the time that a plan is looked for where there are other workers; and that summing all of the model may
+# take: where there are other workers, and where everything else waits for it.
+LONG_PLANNING_SHARE = 0.5
 WHOLE_TIME, WHOLE_TIME_ALONE = 0.75, 0.5
-# The share that it is expected to take at most where all threads are given to it.
+# Time beyond which the order of a sum is looked for thoroughly, in seconds.
+THOROUGH_SECONDS = 0.3
+# The share of the time left in which all workers must be able to end a sum; else one of them is left for bounds.
 SOON = 0.7
 # Slices that bounds are looked for on at most, and the share of the time, and of what the sum takes, for each of two
 # methods.
 MOST_BOUNDED, BOUNDS_SHARE = 256, 1 / 16
 
 
-WholeBy = Literal["method", "plan", "sum", "slices", "bounds", "count", "sets", "draws"]
+class ExactSum(Strategy):
+    """Plans the sum of the whole for all who can make one, and makes it where it is one along a tree."""
 
+    name = "exact sum"
 
-class WholeModel(NamedTuple):
-    """The ends of log Z are asked for: by a method on all of the model, by a sum in one go, by summing some slices, by
-    bounds on slices, by sums over disjoint sets, or by counting; or a plan of that sum is, or an estimate by draws."""
-
-    by: WholeBy
-
-    @property
-    def num_more(self) -> int:
-        return 0
-
-
-class WholeWork:
-    """Work on the whole that waits or is under way: bounds on the slices of its sum first, then slices, as many as may
-    be at once, and methods, each begun when a worker has time for it.  `summed`: all of it is known."""
-
-    def __init__(self) -> None:
-        self.slices: Slices | None = None
-        self.summed = False
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem)
+        self._slices: Slices | None = None
         self._error = 0.0
-        self._until, self._at_once, self._under_way = Budget(), 0, 0
-        self._first: list[tuple[Callable[[], Job[Any]], WholeModel]] = []
-        self._later: list[tuple[Callable[[], Job[Any]], WholeModel]] = []
+        self._is_asked = False  # for the plan
+        self._until = Budget()
+        self._num_busy, self._at_once, self._bounds_due = 0, 0, False
 
-    @property
-    def is_summing(self) -> bool:
-        """Whether slices are being summed."""
-        return self.slices is not None and not self._until.must_stop()
-
-    def add(self, begin: Callable[[], Job[Any]], by: WholeBy = "method") -> None:
-        """Have something done, which this begins: methods when a worker has time for them, all else at once."""
-        (self._later if by == "method" else self._first).append((begin, WholeModel(by)))
-
-    def add_sum(self, whole: ExactPlan, options: BoundOptions, crew: Crew, budget: Budget) -> None:
-        """Have a sum done: in slices by all if it is done soon, else so that one is left for bounds.  Cancelled
-        where the budget ends first."""
-        if whole.slices is None:
-            memory = WHOLE_MEMORY * options.num_bytes
-            until = budget.share(WHOLE_TIME_ALONE if crew.num_threads == 1 else 1.0)
-            self.add(lambda: crew.submit(sum_ends, whole, memory, local_args=(until,)), "sum")
+    def begin(self, budget: Budget, num_workers: int) -> None:
+        """Sum the model where that takes a moment; else reduce it for all that follow."""
+        problem = self.problem
+        if not problem.options.exact or problem.options.time <= 0 or problem.is_resumed:
+            self._end()
             return
-        slices = self.slices = Slices(whole.batch.model, whole.batch.unary[:, 0], whole.slices)
-        if whole.slices.fixed:  # a single sum is laid out by who does it
-            slices.begin(budget)
-        self._error = whole.error
-        soon = slices.plan.duration <= budget.left(SOON)
-        self._at_once = min(crew.num_at_once if soon else max(1, crew.num_at_once - 1), slices.plan.num_workers)
-        share = WHOLE_TIME_ALONE if crew.num_threads == 1 else WHOLE_TIME if soon else 1.0
-        self._until = budget.share(share)
-        some = slices.waiting
-        if 1 < len(some) <= min(MOST_BOUNDED, lanes_that_fit(slices.model, options.worker_bytes)):
-            seconds = BOUNDS_SHARE * min(budget.left(), slices.plan.duration)
-            work = (slices.model, slices.lanes(some), options, seconds, some)
-            self.add(lambda: crew.submit(bound_slices, *work, local_args=(budget,)), "bounds")
+        memory = WHOLE_MEMORY * problem.memory.total
+        plan = plan_in_a_moment(problem.user_model, FINISH_SECONDS, memory, budget.share(PLANNING_SHARE))
+        if plan is not None:
+            lower, upper = sum_ends(plan, memory, budget)
+            problem.tighten(lower, upper, close=upper < math.inf)
+        if not problem.closed:
+            problem.presolve(budget.share(PLANNING_SHARE))
 
-    def next(self, crew: Crew, num_pending: int) -> tuple[Job[Any], WholeModel] | None:
-        """What should be under way now, begun; None if that is all."""
-        slices = self.slices
-        if self._first:
-            begin, whole = self._first.pop(0)
-            return begin(), whole
-        if slices is not None and self._under_way < self._at_once and not self._until.must_stop():
-            some = slices.next()
-            if some.size:
-                self._under_way += 1
-                return crew.submit(sum_slices, *slices.work(some), local_args=(self._until,)), WholeModel("slices")
-        if self._later and num_pending < crew.num_at_once:
-            begin, whole = self._later.pop(0)
-            return begin(), whole
-        return None
+    def next(self, seconds: float, budget: Budget, num_workers: int) -> Quantum | None:
+        """Ask for the plan, then for bounds on slices, then for slices."""
+        if not self._is_asked:
+            self._is_asked = True
+            return Quantum(
+                self._plan,
+                (budget, num_workers),
+                budget.share(PLANNING_SHARE if num_workers == 1 else LONG_PLANNING_SHARE),
+            )
+        slices = self._slices
+        if slices is None or self._until.must_stop():
+            return None
+        options, num_bytes = self.problem.options, slices.plan.num_bytes
+        if self._bounds_due:
+            self._bounds_due, some = False, slices.waiting
+            each = BOUNDS_SHARE * min(budget.left(), slices.plan.duration)
+            args = (slices.model, slices.lanes(some), options, each, some)
+            return Quantum(bound_slices, args, budget.share(), "anywhere", options.worker_bytes, bound_slices)
+        if self._num_busy >= self._at_once:
+            return None
+        some = slices.next()
+        if not some.size:
+            return None
+        self._num_busy += 1
+        return Quantum(sum_slices, slices.work(some), self._until, "anywhere", num_bytes, sum_slices)
 
-    def take(self, whole: WholeModel, found: Any) -> tuple[float, float]:
-        """What came of it, as ends of log Z."""
-        if whole.by in ("method", "sum"):
-            lower, upper = found
-            self.summed = self.summed or (whole.by == "sum" and upper < math.inf)
-            return lower, upper
-        assert self.slices is not None
-        if whole.by == "slices":
-            self._under_way -= 1
-            sums: SliceSums = found
-            self.slices.take(sums)
+    def take(self, quantum: Quantum, found: Any) -> None:
+        """Take the plan, or ends of slices."""
+        slices = self._slices
+        if quantum.label is None:
+            self._take_plan(found, quantum)
+            return
+        assert slices is not None
+        if quantum.label is sum_slices:
+            self._num_busy -= 1
+            slices.take(found)
         else:
-            self.slices.bound(*found)
-        self.summed = self.summed or self.slices.complete
-        lower, upper = self.slices.ends
-        return lower - self._error, upper + self._error
+            slices.bound(*found)
+        lower, upper = slices.ends
+        self.problem.tighten(lower - self._error, upper + self._error, close=slices.complete)
+        if self._until.must_stop() and not self._num_busy:
+            self._end()
+
+    def seconds_left(self, num_workers: int) -> float:
+        """Return the seconds that the slices left take, by how long the plan says that all take."""
+        slices = self._slices
+        if self.is_done or slices is None or self._until.must_stop():
+            return math.inf
+        return slices.plan.duration * float((~slices.is_done).mean())
+
+    def _plan(self, budget: Budget, num_workers: int, planning: Budget) -> Any:
+        """Plan the sum, and lay out the tree that slices share."""
+        problem = self.problem
+        plan = plan_whole(
+            problem.user_model,
+            problem.rest,
+            problem.error,
+            budget.left(WHOLE_TIME_ALONE if num_workers == 1 else WHOLE_TIME),
+            WHOLE_MEMORY * problem.memory.total,
+            budget.left() > THOROUGH_SECONDS,
+            num_workers,
+            planning,
+        )
+        if plan is None or plan.slices is None:
+            return plan, None, budget, num_workers
+        slices = Slices(plan.batch.model, plan.batch.unary[:, 0], plan.slices)
+        if plan.slices.fixed:  # a single sum is laid out by who does it
+            slices.begin(planning)
+        return plan, slices, budget, num_workers
+
+    def _take_plan(self, found: Any, quantum: Quantum) -> None:
+        plan, slices, budget, num_workers = found
+        facts = self.problem.facts
+        facts.plan, facts.is_planned = plan, True
+        self._slices = slices
+        if slices is None:
+            self._end()
+            return
+        self._error = plan.error
+        soon = slices.plan.duration <= budget.left(SOON)
+        self._at_once = min(num_workers if soon else max(1, num_workers - 1), slices.plan.num_workers)
+        self._until = budget.share(WHOLE_TIME_ALONE if num_workers == 1 else WHOLE_TIME if soon else 1.0)
+        facts.is_summing = True
+        num_waiting = len(slices.waiting)
+        room = lanes_that_fit(slices.model, self.problem.options.worker_bytes)
+        self._bounds_due = 1 < num_waiting <= min(MOST_BOUNDED, room)
+
+    def _end(self) -> None:
+        """Leave the memory that was set aside to others."""
+        facts = self.problem.facts
+        self.is_done, facts.is_planned, facts.is_summing = True, True, False
+        if facts.plan is None or facts.plan.slices is not None:
+            self.problem.sum_nothing()
 
 
 def bound_slices(
-    model: Model, lanes: Floats, options: BoundOptions, seconds: float, some: Integers, within: Budget = UNLIMITED
+    model: Model, lanes: Floats, options: BoundOptions, seconds: float, some: Integers, within: Budget | None = None
 ) -> tuple[Integers, Floats, Floats]:
-    """Which slices, and bounds on their log Z by mean field and TRW."""
-    found = solve_by_methods(model, lanes, options, seconds, 1, Budget(2 * seconds) if within is UNLIMITED else within)
+    """Return which slices, and bounds on their log Z by mean field and TRW."""
+    found = solve_by_methods(model, lanes, options, seconds, 1, within or Budget(2 * seconds))
     return some, found.lower, found.upper

@@ -1,12 +1,34 @@
 """Ends of log Z in one pass over the tables: what a bracket has before any method had time for more."""
 
 import math
+from typing import Any
 
 import numpy as np
 
+from clampz.bounding.strategy import Quantum, Strategy
 from clampz.map_inference.local_search import added_once, first_states, score_of
 from clampz.model import Model
 from clampz.numerics import EPS, ROUNDINGS
+from clampz.runtime.budget import Budget
+
+
+class TrivialBounds(Strategy):
+    """Bounds that are there before any other, at once."""
+
+    name = "trivial bounds"
+
+    def begin(self, budget: Budget, num_workers: int) -> None:
+        """Bound the user's model."""
+        if not self.problem.is_resumed:
+            self.problem.tighten(*trivial_bounds(self.problem.rest))
+        self.is_done = True
+
+    def next(self, seconds: float, budget: Budget, num_workers: int) -> Quantum | None:
+        """There is nothing left to do."""
+        return None
+
+    def take(self, quantum: Quantum, found: Any) -> None:
+        """Nothing was asked for."""
 
 
 def trivial_bounds(model: Model) -> tuple[float, float]:

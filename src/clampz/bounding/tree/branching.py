@@ -40,7 +40,7 @@ def choose_branching(frontier: Frontier, budget: Budget, num_threads: int) -> Re
             continue
         halving = node.submodel.halving
         if found is None and not node.clamps and not halving.finished:
-            found = _climb(node, options, budget, num_threads)
+            found = refine_by_halving(node, options, budget, num_threads)
             if found is None and halving.is_busy:
                 continue  # it comes back when that is done
             if halving.has_more:
@@ -90,7 +90,7 @@ def _sprint(node: Node, options: BoundOptions, budget: Budget, num_threads: int)
     return Expand(node, replace(work_on(pieces, options, budget), exact=False), pieces)
 
 
-def _climb(node: Node, options: BoundOptions, budget: Budget, num_threads: int) -> Refine | None:
+def refine_by_halving(node: Node, options: BoundOptions, budget: Budget, num_threads: int) -> Refine | None:
     """Ask for the next trial of mini-buckets for a submodel as a whole."""
     step = node.submodel.halving.next(node.submodel.model, options, num_threads * budget.left())
     if step is None:

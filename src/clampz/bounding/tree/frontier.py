@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from clampz.bounding.leaves.evaluate import LeafWork, Solved
+from clampz.bounding.leaves.successive_halving import Trial
 from clampz.bounding.options import TREE_MEMORY, BoundOptions
-from clampz.bounding.strategies.successive_halving import Trial
 from clampz.bounding.tree.nodes import Node, Submodel
 from clampz.errors import OptionError
 from clampz.model import Model
@@ -102,6 +102,11 @@ class Frontier:
         self._counter += 1
         node.queued = True
         heapq.heappush(self._heap, (-key, self._counter, node))
+
+    @property
+    def has_waiting(self) -> bool:
+        """Whether a leaf waits."""
+        return bool(self._heap)
 
     def pop(self) -> Node | None:
         while self._heap:

@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from clampz.bounding.leaves.mini_bucket_bounds import WarmStart
-from clampz.bounding.strategies.successive_halving import SuccessiveHalving
+from clampz.bounding.leaves.successive_halving import SuccessiveHalving
 from clampz.exact_inference.slicing import Slicer
 from clampz.model import Model
 from clampz.model.conditioning import keep_only

@@ -14,7 +14,7 @@ from clampz.approximations.mini_buckets.clique_tables import has_zeros
 from clampz.bounding.leaves.mini_bucket_bounds import MiniBucketBounds, Shape, WarmStart
 from clampz.bounding.options import LARGEST_TABLE
 from clampz.bounding.strategies import successive_halving
-from clampz.bounding.strategies.successive_halving import (
+from clampz.bounding.leaves.successive_halving import (
     SMALLEST_TABLE,
     TABLE_FOR_NOTHING,
     SuccessiveHalving,

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from clampz.bounding.strategies.conditioning import Conditioning, sum_sets
+from clampz.bounding.conditioning import Conditioning, sum_sets
 from clampz.runtime.budget import Budget
 
 

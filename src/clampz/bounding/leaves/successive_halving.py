@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from clampz.approximations.method_choice import bethe_leads
 from clampz.approximations.mini_buckets.clique_tables import has_zeros
 from clampz.approximations.mini_buckets.descent import SECONDS_PER_ENTRY
 from clampz.approximations.mini_buckets.structure import building_seconds, entries_per_variable, limit_of_entries
 from clampz.bounding.leaves.mini_bucket_bounds import Ends, MiniBucketBounds, Shape, WarmStart
 from clampz.bounding.options import LARGEST_TABLE, BoundOptions
-from clampz.bounding.strategies.initial_bounds import bethe_leads
 from clampz.model import Model
 
 # Seconds that an evaluation takes, about, for each variable, beside those for its table entries.
@@ -136,6 +136,11 @@ class SuccessiveHalving:
             return None
         self._num_under_way += 1
         return self._waiting.pop(0)
+
+    def put_back(self, asked: Trial) -> None:
+        """Have a trial wait again."""
+        self._num_under_way -= 1
+        self._waiting.insert(0, asked)
 
     def take(
         self,

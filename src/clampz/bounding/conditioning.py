@@ -1,15 +1,20 @@
-"""Disjoint sets of configurations, each summed exactly: a lower bound on log Z, and when none is left, log Z itself."""
+"""Conditioning: exact sums over disjoint sets of configurations.
+
+They are a lower bound on log Z, and when no set is left, log Z itself.
+"""
 
 import math
 from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
 
+from clampz.bounding.strategy import Quantum, Strategy
 from clampz.numerics import log_sum_exp, summing_error
 from clampz.runtime.budget import Budget
 
 
-class Conditioning(ABC):
+class DisjointSums(ABC):
     """Sums over sets of configurations that have none in common, likeliest sets first, added up.
 
     Attributes
@@ -35,7 +40,7 @@ class Conditioning(ABC):
 
     @property
     def num_sums(self) -> int:
-        """Sets that were summed."""
+        """DisjointSums that were summed."""
         return len(self._lower)
 
     def add(self, lower: float, upper: float) -> None:
@@ -57,7 +62,41 @@ class Conditioning(ABC):
         return self.lower, upper + summing_error(self.num_sums, upper) if self.complete else math.inf
 
 
-def sum_sets(sets: Conditioning, seconds: float, within: Budget) -> tuple[float, float]:
+class Conditioning(Strategy):
+    """Sums sets of configurations, likeliest first; what to sum is found out in the first quantum."""
+
+    is_in_order = False
+    _sets: DisjointSums | None = None
+    _is_busy = False
+
+    @abstractmethod
+    def choose(self, budget: Budget) -> DisjointSums | None:
+        """Choose the kind of sets, as soon as there are beliefs of an upper bound to go by."""
+
+    def next(self, seconds: float, budget: Budget, num_workers: int) -> Quantum | None:
+        """Ask for sums."""
+        if self._is_busy or self.is_done:
+            return None
+        self._sets = self._sets or self.choose(budget)
+        if self._sets is None:
+            return None
+        self._is_busy = True
+        return Quantum(sum_sets, (self._sets, seconds), budget.share(), num_bytes=self.problem.options.worker_bytes)
+
+    def take(self, quantum: Quantum, found: Any) -> None:
+        """Take the ends of log Z by all sums so far."""
+        assert self._sets is not None
+        self._is_busy = False
+        self.problem.tighten(*found, close=self._sets.complete)
+        self.is_done = self._sets.is_over
+
+    def expected(self, seconds: float) -> float | None:
+        """Return the nats by which sums in this time are expected to raise the lower end, if that is known."""
+        lower = -math.inf if self._sets is None else self._sets.expected(seconds)
+        return max(0.0, lower - self.problem.frontier.root.lower) if math.isfinite(lower) else None
+
+
+def sum_sets(sets: DisjointSums, seconds: float, within: Budget) -> tuple[float, float]:
     """Sum sets for this many seconds; return the ends of log Z."""
     budget = Budget(seconds, within=within)
     while not sets.is_over and not budget.must_stop():

@@ -6,8 +6,8 @@ from typing import NamedTuple
 from clampz.approximations.mini_buckets.descent import BoundState, optimise
 from clampz.approximations.mini_buckets.proposals import Proposal
 from clampz.bounding.leaves.mini_bucket_bounds import MiniBucketBounds, Shape
+from clampz.bounding.leaves.successive_halving import max_table_in_time
 from clampz.bounding.options import BoundOptions
-from clampz.bounding.strategies.successive_halving import max_table_in_time
 from clampz.errors import TooWideError
 from clampz.model import Model
 from clampz.numerics import Floats

@@ -1,0 +1,213 @@
+"""Problem: log Z of a model between two bounds, who proved them, and what strategies share."""
+
+import math
+from typing import Literal
+
+from clampz.bounding.bracket import Bracket, BracketStop, ContradictionError, Gain, Gains, Point, PointEstimate
+from clampz.bounding.leaves.mini_bucket_bounds import WarmStart
+from clampz.bounding.leaves.successive_halving import SuccessiveHalving
+from clampz.bounding.options import TREE_MEMORY, WHOLE_MEMORY, BoundOptions
+from clampz.bounding.tree.frontier import Frontier
+from clampz.exact_inference.plans import ExactPlan
+from clampz.model import Model
+from clampz.numerics import Floats
+from clampz.presolve.simplify import simplify_once
+from clampz.runtime.budget import Budget
+from clampz.sampling.statistics import Sampled, best
+
+End = Literal["lower", "upper"]
+ENDS: tuple[End, End] = ("lower", "upper")
+
+
+class Facts:
+    """What strategies found out that others go by.
+
+    Attributes
+    ----------
+    plan
+        How to sum all of the model exactly; None where that fits neither time nor memory.
+    is_planned
+        Whether the plan is known, or known to be none.
+    is_counted
+        Whether a count was asked for already.
+    is_summing
+        Whether the model is being summed in slices.
+    is_bounded
+        Whether mini-buckets of the whole are as good as they get, or cannot be had: from then on the tree grows.
+    marginals
+        (S,) of mean field, to go on from.
+    """
+
+    plan: ExactPlan | None = None
+    is_planned = False
+    is_counted = False
+    is_summing = False
+    is_bounded = False
+    marginals: Floats | None = None
+
+
+class Memory:
+    """The bytes of a run: what is set aside for a sum of the whole, for the tree, and what workers have."""
+
+    def __init__(self, options: BoundOptions) -> None:
+        self.total = float(options.num_bytes)
+        self.whole = WHOLE_MEMORY * self.total if options.exact else 0.0
+        self.tree = TREE_MEMORY * self.total
+        self.num_workers = options.num_threads
+        self.taken = 0.0  # by quanta under way
+
+    @property
+    def worker_bytes(self) -> float:
+        """Bytes that one worker may take."""
+        return (self.total - self.whole - self.tree) / self.num_workers
+
+    def fits(self, num_bytes: float) -> bool:
+        """Whether a quantum of this size can be begun beside those under way."""
+        return not self.taken or self.taken + num_bytes <= self.total - self.tree
+
+
+class Problem:
+    """Log Z of a model.
+
+    Attributes
+    ----------
+    rest, error
+        The reduced model that presolve leaves of the user's, and what its log Z may be off by.
+    frontier
+        The tree over that model; its root's ends are the best known.
+    estimate, sampled
+        Bethe's value or a count, for brackets that draws have no better one for; and what was drawn.
+    trace, gains
+        How the bracket closed, and who closed it.
+    is_resumed
+        Whether the tree is one that was saved: what comes before it is not done again.
+    over
+        Why nothing is left to do that leads to the end, if that is so.
+    """
+
+    def __init__(self, model: Model, options: BoundOptions, *, simplified: bool = False) -> None:
+        self.user_model, self.memory, self.facts = model, Memory(options), Facts()
+        self.options = options.with_worker_bytes(self.memory.worker_bytes)
+        self.trace: list[Point] = []
+        self.gains: list[Gain] = []
+        self.seconds_before, self.is_resumed = 0.0, False
+        self.estimate = PointEstimate(None, "Bethe was not run.")
+        self.sampled: list[Sampled] = []
+        self.over: BracketStop | None = None
+        self._work_on(model, 0.0)
+        if simplified:  # resumed: reduced as before, without limits
+            self.presolve(None)
+
+    def _work_on(self, rest: Model, error: float) -> None:
+        """Begin a tree over a reduced model."""
+        self.rest, self.error = rest, error
+        self.frontier = Frontier(rest, self.options)
+
+    def presolve(self, budget: Budget | None) -> None:
+        """Work on the reduced model; on the user's where time or memory do not suffice for all of presolve."""
+        memory = None if budget is None else self.options.num_bytes
+        model, (lower, upper) = self.user_model, self.ends
+        found = simplify_once(model, marginals=False, pairwise=not model.factors, memory=memory, budget=budget)
+        if found.is_complete:
+            self._work_on(found.model, found.error)
+            self.tighten(lower - found.error, upper + found.error)
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether all that is wanted beside a narrow bracket is there."""
+        return True
+
+    def look(self) -> None:
+        """Do what the caller's thread has to do between quanta."""
+
+    @property
+    def simplified(self) -> bool:
+        return self.rest is not self.user_model
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing is left to do."""
+        return self.frontier.root.closed
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The best ends of log Z of the user's model."""
+        return self.frontier.root.lower - self.error, self.frontier.root.upper + self.error
+
+    @property
+    def gap(self) -> float:
+        lower, upper = self.ends
+        return 0.0 if lower == upper else upper - lower
+
+    @property
+    def halving(self) -> SuccessiveHalving | None:
+        """The whole model's mini-buckets, if it is bounded as one."""
+        root = self.frontier.root
+        return root.submodel.halving if root.submodel.halving.state is not None or not root.children else None
+
+    def tighten(self, lower: float, upper: float, *, close: bool = False) -> None:
+        """Take ends of log Z of the reduced model, after which nothing may be left to do."""
+        root = self.frontier.root
+        root.tighten(lower, upper)
+        if close:
+            self.frontier.close(root.lower, root.upper)
+
+    def tighten_log_z(self, lower: float, upper: float, *, close: bool = False) -> None:
+        """Take ends of log Z of the user's model, after which nothing may be left to do."""
+        self.tighten(lower + self.error, upper - self.error, close=close)
+
+    def believe(self, beliefs: Floats) -> None:
+        """Take beliefs (S,) that branches go by where mini-buckets have none."""
+        root = self.frontier.root
+        if not root.children and root.submodel.halving.state is None:
+            root.state = WarmStart.at(beliefs)
+
+    def sum_nothing(self) -> None:
+        """Let workers have the memory that was set aside for a sum of the whole."""
+        self.memory.whole = 0.0
+        if not self.options.in_order:  # there nothing may depend on when that is known
+            self.options = self.frontier.options = self.options.with_worker_bytes(self.memory.worker_bytes)
+
+    def note_gain(self, strategy: str, before: tuple[float, float], seconds: float) -> None:
+        """Note who moved which end, from where it was before."""
+        for k, end in enumerate(ENDS):
+            if before[k] != self.ends[k]:
+                self.gains.append(Gain(self.seconds_before + seconds, strategy, end, before[k], self.ends[k]))
+
+    def bracket(self, reason: BracketStop, seconds: float) -> Bracket:
+        """Return the bracket at this moment, within all before, and add it to the trace."""
+        lower, upper = self.ends
+        if lower > upper:
+            raise ContradictionError(
+                f"the bounds {lower} and {upper} contradict each other: this is an error in clampz, please report it "
+                "with the model"
+            )
+        if self.trace:
+            lower, upper = max(lower, self.trace[-1].lower), min(upper, self.trace[-1].upper)
+        seconds, num_leaves = self.seconds_before + seconds, self.frontier.num_leaves
+        self.trace.append(Point(seconds, lower, upper, num_leaves))
+        found = self._estimate(lower, upper).within(lower, upper, closed=reason == "exact")
+        return Bracket(
+            model=self.user_model,
+            lower=lower,
+            upper=upper,
+            estimate=found.value,
+            estimate_by=found.by,
+            why_no_estimate=found.why_none,
+            standard_error=found.standard_error,
+            sampled=tuple(self.sampled),
+            trace=tuple(self.trace),
+            gains=Gains(self.gains),
+            stopped_by=reason,
+            num_leaves=num_leaves,
+            seconds=seconds,
+        )
+
+    def _estimate(self, lower: float, upper: float) -> PointEstimate:
+        """Return a count, or draws if their error is smaller than that of any number between the ends, or Bethe's."""
+        found = best(self.sampled)
+        if self.estimate.by == "counting" or found is None:
+            return self.estimate
+        if not found.standard_error < (upper - lower) / math.sqrt(12.0):
+            return self.estimate
+        return PointEstimate(found.log_z, by="sampling", standard_error=found.standard_error)

@@ -1,0 +1,256 @@
+"""Scheduler: a free worker goes to the strategy that closes most nats per second of a worker, as measured.
+
+Every strategy is tried once, for a moment.  From then on what counts is its last third: gains per second fall with
+time, and what was easy at first says nothing.  Work that closes the gap within the time left comes before all else.
+Whoever is not chosen has a small share in any case, and what gains nothing waits twice as long each time.
+"""
+
+import math
+import warnings
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
+from time import perf_counter
+from typing import Any
+
+from clampz.bounding.bracket import Bracket, BracketStop
+from clampz.bounding.problem import Problem
+from clampz.bounding.strategies import STRATEGIES
+from clampz.bounding.strategy import Quantum, Strategy
+from clampz.bounding.tree.frontier import check_room
+from clampz.runtime.budget import Budget
+from clampz.runtime.workers import Crew, Job, finished
+
+# The share of the time left that a strategy's first quantum has, and its seconds at least and at most; later ones are
+# as long as all before, up to this share.
+FIRST_SHARE, SHORTEST, LONGEST, LATER_SHARE = 0.01, 0.01, 0.25, 0.1
+# The share of all workers' time for those that are not chosen.
+FLOOR = 0.05
+# Quanta without any gain after which a strategy waits.
+MOST_IDLE = 3
+# Seconds in which quanta that are stopped may hand in what they have.
+LAST_CALL = 0.1
+# Nats: a bracket as narrow needs nothing more at its end; and what finding any end is worth.
+NARROW, FAR = 1e-2, 1e6
+# Seconds below which the clock sees nothing.
+TICK = 1e-6
+
+
+class Account:
+    """What a strategy took and gained, in seconds of a worker and in nats."""
+
+    def __init__(self, strategy: Strategy) -> None:
+        self.strategy = strategy
+        self.seconds = 0.0
+        self.num_quanta = self.num_idle = 0
+        self.until = 0.0  # seconds of all workers up to which it waits
+        self._recent: deque[tuple[float, float]] = deque()
+        self._recent_seconds = self._recent_nats = 0.0
+
+    def take(self, seconds: float, nats: float, spent: float) -> None:
+        """Take in a quantum, when all workers have `spent` this much in all."""
+        self.seconds += seconds
+        self._recent.append((seconds, nats))
+        self._recent_seconds += seconds
+        self._recent_nats += nats
+        while len(self._recent) > 1 and self._recent_seconds - self._recent[0][0] >= self.seconds / 3:
+            old_seconds, old_nats = self._recent.popleft()
+            self._recent_seconds -= old_seconds
+            self._recent_nats -= old_nats
+        self.num_idle = 0 if nats > 0 else self.num_idle + 1
+        if self.num_idle >= MOST_IDLE and not self.strategy.is_midway:
+            self.until = spent + 2.0 ** min(self.num_idle - MOST_IDLE, 30) * self.seconds
+
+    def rate(self, seconds: float) -> float:
+        """Return nats per second: what is expected of it, or what it gained of late."""
+        nats = self.strategy.expected(seconds)
+        if nats is not None:
+            return nats / seconds
+        return self._recent_nats / max(self._recent_seconds, TICK)
+
+
+class Scheduler:
+    """Has the strategies of a problem close its gap, as long as a budget lasts."""
+
+    def __init__(self, problem: Problem, strategies: Sequence[type[Strategy]] = STRATEGIES) -> None:
+        self.problem = problem
+        in_order = problem.options.in_order
+        self.strategies = [each(problem) for each in strategies if each.is_in_order or not in_order]
+        self._accounts = {each: Account(each) for each in self.strategies}
+        self._pending: dict[Job[Any], tuple[Strategy, Quantum]] = {}
+        self._spent = 0.0  # seconds of all workers
+
+    def run(self, crew: Crew, budget: Budget) -> Generator[Bracket]:
+        """Work until a limit is reached; yields a bracket whenever it has changed."""
+        problem = self.problem
+        check_room(problem.user_model, problem.options.num_bytes)
+        self._crew, self.budget = crew, budget.share()
+        yield from self._begin()
+        last = self._news()
+        while (reason := self._reason()) is None:
+            self._give_work()
+            problem.look()
+            is_last_of_all = not any(strategy.keeps_going for strategy, _ in self._pending.values())
+            if not self._pending or (is_last_of_all and problem.over):
+                reason = self._narrow() or problem.over or "error"
+                break
+            for job in self._done():
+                self._take(job)
+            if self._news() != last:
+                last = self._news()
+                yield self._bracket("left")
+        self._end(reason)
+        yield self._bracket(reason)
+
+    def _begin(self) -> Iterator[Bracket]:
+        """Have strategies do what takes a moment, each with a bracket if it has changed."""
+        for strategy in self.strategies:
+            before = self.problem.ends
+            strategy.begin(self.budget, self._crew.num_threads)
+            self.problem.note_gain(strategy.name, before, self.budget.seconds)
+            if self._reason() is not None:
+                return
+            if self.problem.ends != before:
+                yield self._bracket("left")
+
+    def _give_work(self) -> None:
+        """Give every free worker the quantum that is worth most."""
+        while not self.budget.must_stop() and (found := self._next()) is not None:
+            strategy, quantum = found
+            self._accounts[strategy].num_quanta += 1
+            self.problem.memory.taken += quantum.num_bytes
+            self._pending[self._submit(quantum)] = strategy, quantum
+
+    def _next(self) -> tuple[Strategy, Quantum] | None:
+        """Return the next quantum to begin; None where no worker is free, or nobody has one that fits in memory."""
+        busy = sum(quantum.num_workers for _, quantum in self._pending.values() if quantum.where != "beside")
+        in_order = self.problem.options.in_order
+        if busy >= (2 * self._crew.num_threads if in_order else self._crew.num_at_once):
+            return None
+        is_open = self._narrow() is None
+        left = [each for each in self.strategies if not each.is_done and (is_open or not each.closes_gap)]
+        for strategy in left[:1] if in_order else sorted(left, key=self._rank):
+            quantum = strategy.next(self._length(strategy), self.budget, self._crew.num_threads)
+            if quantum is not None:
+                return strategy, quantum
+        return None
+
+    def _rank(self, strategy: Strategy) -> tuple[int, float]:
+        """Return what strategies are put in order by, the least first.
+
+        Those with a first answer; those that close the gap in the time left; those never tried, in the order of the registry; those below their
+        share; those midway; the others by what they gain, and last those that wait.
+        """
+        account = self._accounts[strategy]
+        if self._closes(strategy) or (strategy.is_first and not account.num_quanta):
+            return 0, 0.0
+        if not account.num_quanta:
+            return 1, 0.0
+        if account.until > self._spent:
+            return 5, account.until
+        if account.seconds < (strategy.share or FLOOR / len(self.strategies)) * self._spent:
+            return 2, account.seconds
+        return (3 if strategy.is_midway else 4), -account.rate(self._length(strategy))
+
+    def _closes(self, strategy: Strategy) -> bool:
+        """Whether a strategy is known to close the gap in the time left."""
+        return strategy.seconds_left(self._crew.num_threads) <= self.budget.left()
+
+    def _length(self, strategy: Strategy) -> float:
+        """Return the seconds of a strategy's next quantum: as many as it has had, for to begin anew has a cost."""
+        if self.problem.options.in_order:
+            return math.inf
+        first = min(max(self.budget.left(FIRST_SHARE), SHORTEST), LONGEST)
+        return max(first, min(self._accounts[strategy].seconds, self.budget.left(LATER_SHARE)))
+
+    def _submit(self, quantum: Quantum) -> Job[Any]:
+        crew, args = self._crew, (quantum.function, *quantum.args)
+        if quantum.where == "anywhere":
+            return crew.submit(timed, *args, local_args=(quantum.budget,))
+        return (crew.beside if quantum.where == "beside" else crew.at_home)(timed, *args, quantum.budget)
+
+    def _done(self) -> list[Job[Any]]:
+        """Wait for jobs, and return those that are done; with a fixed plan, of those in order only the first."""
+        done = finished(self._pending)
+        return [job for job in done if job is next(iter(self._pending))] if self.problem.options.in_order else done
+
+    def _take(self, job: Job[Any]) -> None:
+        """Take what came of a quantum; a strategy ends whose quantum failed, and nothing of that quantum counts."""
+        strategy, quantum = self._pending.pop(job)
+        problem, account, before = self.problem, self._accounts[strategy], self.problem.ends
+        problem.memory.taken -= quantum.num_bytes
+        was_closing = self._closes(strategy)
+        try:
+            seconds, found = job.result()
+        except Exception as error:
+            strategy.is_done = True
+            warnings.warn(f"{strategy.name} ended: {type(error).__name__}: {error}", RuntimeWarning, stacklevel=2)
+            return
+        if not (problem.closed and strategy.closes_gap):  # which is not needed once all is known
+            strategy.take(quantum, found)
+        if quantum.where != "beside":
+            self._spent += seconds
+        account.take(seconds, gain(before, problem.ends), self._spent)
+        problem.note_gain(strategy.name, before, self.budget.seconds)
+        if self._closes(strategy) and not was_closing:
+            for other, under_way in self._pending.values():
+                if other is not strategy and under_way.where != "beside":
+                    under_way.budget.end()  # it hands in what it has, and makes room
+
+    def _end(self, reason: BracketStop) -> None:
+        """Do what is still worth doing where the run ends before its time, and take what is nearly done."""
+        if reason in ("gap", "leaves", "memory") and self.problem.gap > NARROW:
+            for strategy in self.strategies:
+                quantum = strategy.last(self.budget)
+                if quantum is not None and (job := self._submit(quantum)).is_done_within(self.budget):
+                    self._pending[job] = strategy, quantum
+                    self._take(job)
+        self.budget.end()
+        for job, (strategy, quantum) in list(self._pending.items()):
+            if not strategy.withdraw(quantum) or job.future.cancel():
+                del self._pending[job]
+        last_call = Budget(LAST_CALL if reason in ("time", "interrupt") else 0.0)
+        while self._pending and not last_call.must_stop():
+            for job in finished(self._pending, LAST_CALL / 4):
+                self._take(job)
+
+    def _news(self) -> tuple[float, float, int]:
+        """Return what somebody who looks on wants to see: both ends, and how far the draws are."""
+        return *self.problem.ends, sum(len(each.doublings) for each in self.problem.sampled)
+
+    def _reason(self) -> BracketStop | None:
+        """Return why to stop; None while there is no reason to."""
+        problem, options = self.problem, self.problem.options
+        narrow = self._narrow()
+        if narrow and problem.is_answered:
+            return narrow
+        if self.budget.must_stop():
+            return narrow or ("interrupt" if self.budget.stopped_by == "interrupt" else "time")
+        if options.leaves is not None and problem.frontier.num_leaves >= options.leaves:
+            return "leaves"
+        return None
+
+    def _narrow(self) -> BracketStop | None:
+        """Return why the bracket is narrow enough; None if it is not."""
+        if self.problem.closed:
+            return "exact"
+        return "gap" if self.problem.gap <= self.problem.options.gap else None
+
+    def _bracket(self, reason: BracketStop) -> Bracket:
+        return self.problem.bracket(reason, self.budget.seconds)
+
+
+def timed(function: Callable[..., Any], *args: object) -> tuple[float, Any]:
+    """Return the seconds that a call takes, and its result."""
+    began = perf_counter()
+    found = function(*args)
+    return perf_counter() - began, found
+
+
+def gain(before: tuple[float, float], after: tuple[float, float]) -> float:
+    """Return the nats between two brackets; an end that was infinite counts as far away.
+
+    >>> gain((-math.inf, 3.0), (1.0, 2.5))
+    1000000.5
+    """
+    ends = zip(before, after, strict=True)
+    return sum(abs(new - old) if math.isfinite(old) else FAR for old, new in ends if old != new)

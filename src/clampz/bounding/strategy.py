@@ -1,0 +1,107 @@
+"""Strategy: one way to close the gap, as quanta of work that any worker may do."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from clampz.bounding.problem import Problem
+from clampz.runtime.budget import Budget
+
+# Who does a quantum: a worker of the executor, a thread of this process, or a thread beside these, for what mostly
+# waits for another process or is a look ahead that everybody waits for.
+Where = Literal["anywhere", "here", "beside"]
+
+
+@dataclass(frozen=True, eq=False)
+class Quantum:
+    """A resumable piece of work: `function(*args, budget)` in this process, `function(*args)` in another.
+
+    Attributes
+    ----------
+    num_bytes
+        What it may take at most, beside what the strategy keeps.
+    label
+        What the strategy wants to know when it takes what came of it.
+    num_workers
+        How many it keeps busy.
+    """
+
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    budget: Budget
+    where: Where = "here"
+    num_bytes: float = 0.0
+    label: Any = None
+    num_workers: int = 1
+
+    @property
+    def is_cut_short(self) -> bool:
+        """Whether it had to make room for another before its time."""
+        return self.budget.stopped_by == "callback"
+
+
+class Strategy(ABC):
+    """One way to close the gap of a problem.
+
+    A scheduler asks for quanta, has them done, and hands back what came of them; bounds go into the problem then.
+    `next` and `take` are called by one thread, and take no time to speak of.
+
+    Attributes
+    ----------
+    name
+        What brackets call it by.
+    is_done
+        Whether it has nothing left to do.
+    is_midway
+        Whether what was begun gains nothing unless it is gone on with.
+    share
+        The share of all workers' time that it has in any case, as what it finds is worth something beside nats.
+    keeps_going
+        Whether a run goes on for it alone when all else is done.
+    is_first
+        Whether it is tried before all else, as it gives a first answer.
+    closes_gap
+        Whether it is no longer wanted when the gap is closed.
+    is_in_order
+        Whether runs that are the same every time have it, one quantum to its end.
+    """
+
+    name: ClassVar[str]
+    share: ClassVar[float] = 0.0
+    keeps_going: ClassVar[bool] = True
+    is_first: ClassVar[bool] = False
+    closes_gap: ClassVar[bool] = True
+    is_in_order: ClassVar[bool] = True
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.is_done = self.is_midway = False
+
+    def begin(self, budget: Budget, num_workers: int) -> None:  # noqa: B027 (most do nothing)
+        """Do at once what takes a moment, before any quantum."""
+
+    @abstractmethod
+    def next(self, seconds: float, budget: Budget, num_workers: int) -> Quantum | None:
+        """Return a quantum of about this many seconds, if there is one to begin now."""
+
+    @abstractmethod
+    def take(self, quantum: Quantum, found: Any) -> None:
+        """Take what came of a quantum, in whichever order quanta end."""
+
+    def seconds_left(self, num_workers: int) -> float:
+        """Return the seconds until it closes the gap with all workers at it; inf where nobody knows."""
+        return math.inf
+
+    def expected(self, seconds: float) -> float | None:
+        """Return the nats that a quantum of this many seconds is expected to close; None to go by what was measured."""
+        return None
+
+    def last(self, budget: Budget) -> Quantum | None:
+        """Return what is still worth doing when the run has ended before its time."""
+        return None
+
+    def withdraw(self, quantum: Quantum) -> bool:
+        """Take a quantum back, as the run is over; return whether what comes of it in time is still wanted."""
+        return True
