@@ -40,7 +40,7 @@ class DisjointSums(ABC):
 
     @property
     def num_sums(self) -> int:
-        """DisjointSums that were summed."""
+        """How many sets were summed."""
         return len(self._lower)
 
     def add(self, lower: float, upper: float) -> None:
@@ -89,6 +89,7 @@ class Conditioning(Strategy):
         self._is_busy = False
         self.problem.tighten(*found, close=self._sets.complete)
         self.is_done = self._sets.is_over
+        self.is_midway = not (self._sets.num_sums or self.is_done)
 
     def expected(self, seconds: float) -> float | None:
         """Return the nats by which sums in this time are expected to raise the lower end, if that is known."""

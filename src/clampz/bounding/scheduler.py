@@ -40,7 +40,7 @@ class Account:
 
     def __init__(self, strategy: Strategy) -> None:
         self.strategy = strategy
-        self.seconds = 0.0
+        self.seconds = self.nats = 0.0
         self.num_quanta = self.num_idle = 0
         self.until = 0.0  # seconds of all workers up to which it waits
         self._recent: deque[tuple[float, float]] = deque()
@@ -49,6 +49,7 @@ class Account:
     def take(self, seconds: float, nats: float, spent: float) -> None:
         """Take in a quantum, when all workers have `spent` this much in all."""
         self.seconds += seconds
+        self.nats += nats
         self._recent.append((seconds, nats))
         self._recent_seconds += seconds
         self._recent_nats += nats
@@ -60,11 +61,13 @@ class Account:
         if self.num_idle >= MOST_IDLE and not self.strategy.is_midway:
             self.until = spent + 2.0 ** min(self.num_idle - MOST_IDLE, 30) * self.seconds
 
-    def rate(self, seconds: float) -> float:
-        """Return nats per second: what is expected of it, or what it gained of late."""
+    def rate(self, seconds: float, prior: float) -> float:
+        """Return nats per second: what is expected of it, what it gained of late, or the prior before its first."""
         nats = self.strategy.expected(seconds)
         if nats is not None:
             return nats / seconds
+        if self.strategy.is_midway and not self.nats:
+            return prior
         return self._recent_nats / max(self._recent_seconds, TICK)
 
 
@@ -149,7 +152,9 @@ class Scheduler:
             return 5, account.until
         if account.seconds < (strategy.share or FLOOR / len(self.strategies)) * self._spent:
             return 2, account.seconds
-        return (3 if strategy.is_midway else 4), -account.rate(self._length(strategy))
+        # what has gained nothing yet is thought to close the gap when time is over
+        prior = min(self.problem.gap, FAR) / max(self.budget.left(), TICK)
+        return (3 if strategy.is_midway else 4), -account.rate(self._length(strategy), prior)
 
     def _closes(self, strategy: Strategy) -> bool:
         """Whether a strategy is known to close the gap in the time left."""

@@ -6,6 +6,7 @@ from typing import Any
 
 from clampz.bounding.bracket import PointEstimate
 from clampz.bounding.strategy import Quantum, Strategy
+from clampz.exact_inference.running import PLANNING_SHARE
 from clampz.model_counting.choice import worth_counting
 from clampz.model_counting.count import Counted, count
 from clampz.runtime.budget import Budget
@@ -27,8 +28,8 @@ class Counting(Strategy):
             self.is_done = not self._is_asked
             return None
         if not worth_counting(problem.rest, math.inf, first=True):
-            if not facts.is_planned:
-                return None
+            if not facts.is_planned and budget.used < budget.left(PLANNING_SHARE):
+                return None  # a sum that takes a moment is planned in less
             seconds = math.inf if facts.plan is None else facts.plan.duration()
             if not worth_counting(problem.rest, seconds):
                 self.is_done = True
