@@ -10,10 +10,11 @@ from clampz.bounding.bracket import Bracket, ContradictionError
 from clampz.bounding.checkpoints.checkpoint import REMEDY, resumed, save
 from clampz.bounding.options import BoundKeywords, BoundOptions
 from clampz.bounding.problem import Problem
-from clampz.bounding.scheduler import Scheduler
+from clampz.bounding.strategies import STRATEGIES
 from clampz.errors import OptionError
 from clampz.model import Evidence, Model
 from clampz.model.conditioning import given
+from clampz.portfolio.scheduler import Scheduler
 from clampz.runtime.budget import Budget
 from clampz.runtime.options import check_callable, takes_names
 from clampz.runtime.progress import Listener, as_callback, says_stop
@@ -141,7 +142,7 @@ def _running(
         with budget.interruptible(), Crew(executor, options.num_threads) as crew:
             problem = Problem(model, options) if checkpoint is None else resumed(model, options, checkpoint)
             gone_on = bool(problem.trace)
-            for bracket in Scheduler(problem).run(crew, budget):
+            for bracket in Scheduler(problem, STRATEGIES).run(crew, budget):
                 orderly = True  # between two brackets the tree is whole
                 yield bracket
                 orderly = False

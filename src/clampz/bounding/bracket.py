@@ -18,9 +18,10 @@ from clampz.display.html_repr import HasHtml, HtmlCard, between
 from clampz.display.plot_hooks import Drawable
 from clampz.model import Model
 from clampz.model.frames import records_frame
+from clampz.portfolio.problem import Gains, Stop
 from clampz.sampling.statistics import Sampled, interval
 
-BracketStop = Literal["gap", "exact", "time", "leaves", "memory", "interrupt", "callback", "error", "left"]
+BracketStop = Stop
 # Who says what an estimate is: Bethe with a few variables clamped, draws with weights, a count that is right with high
 # probability, or the bounds, where only rounding is between them.
 EstimateBy = Literal["Bethe", "sampling", "counting", "bounds"]
@@ -75,37 +76,6 @@ class Point(NamedTuple):
     lower: float
     upper: float
     num_leaves: int
-
-
-class Gain(NamedTuple):
-    """An end that a strategy has moved, and when."""
-
-    seconds: float
-    strategy: str
-    end: Literal["lower", "upper"]
-    before: float
-    after: float
-
-    @property
-    def nats(self) -> float:
-        """How far; inf where there was no end before."""
-        return abs(self.after - self.before)
-
-
-class Gains(tuple[Gain, ...]):
-    """Who closed a bracket: which strategy moved which end when, in order."""
-
-    def by_strategy(self) -> dict[str, dict[str, float]]:
-        """Return the nats that each strategy moved the "lower" and the "upper" end by, the first to act first."""
-        found: dict[str, dict[str, float]] = {}
-        for gain in self:
-            own = found.setdefault(gain.strategy, {"lower": 0.0, "upper": 0.0})
-            own[gain.end] += gain.nats
-        return found
-
-    def to_frame(self) -> Any:
-        """A pandas DataFrame with a row for each gain: "seconds", "strategy", "end", "before", "after"."""
-        return records_frame(Gain._fields, self)
 
 
 class HasInterval(Protocol):

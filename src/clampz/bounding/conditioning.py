@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from clampz.bounding.strategy import Quantum, Strategy
+from clampz.bounding.problem import Problem
 from clampz.numerics import log_sum_exp, summing_error
+from clampz.portfolio.strategy import Quantum, Strategy
 from clampz.runtime.budget import Budget
 
 
@@ -62,12 +63,11 @@ class DisjointSums(ABC):
         return self.lower, upper + summing_error(self.num_sums, upper) if self.complete else math.inf
 
 
-class Conditioning(Strategy):
+class Conditioning(Strategy[Problem]):
     """Sums sets of configurations, likeliest first; what to sum is found out in the first quantum."""
 
     is_in_order = False
     _sets: DisjointSums | None = None
-    _is_busy = False
 
     @abstractmethod
     def choose(self, budget: Budget) -> DisjointSums | None:
@@ -75,18 +75,16 @@ class Conditioning(Strategy):
 
     def next(self, seconds: float, budget: Budget, num_workers: int) -> Quantum | None:
         """Ask for sums."""
-        if self._is_busy or self.is_done:
+        if self.is_done:
             return None
         self._sets = self._sets or self.choose(budget)
         if self._sets is None:
             return None
-        self._is_busy = True
-        return Quantum(sum_sets, (self._sets, seconds), budget.share(), num_bytes=self.problem.options.worker_bytes)
+        return Quantum(sum_sets, (self._sets, seconds), budget.share())
 
     def take(self, quantum: Quantum, found: Any) -> None:
         """Take the ends of log Z by all sums so far."""
         assert self._sets is not None
-        self._is_busy = False
         self.problem.tighten(*found, close=self._sets.complete)
         self.is_done = self._sets.is_over
         self.is_midway = not (self._sets.num_sums or self.is_done)

@@ -123,8 +123,8 @@ class BoundOptions(OptionsBase):
         """Bytes that one worker may take."""
         return WORKERS_MEMORY * self.num_bytes / self.num_threads
 
-    def with_worker_bytes(self, num_bytes: float) -> Self:
-        """Return these options with other bytes for a worker."""
+    def without_whole(self) -> Self:
+        """Return these options with the memory of a sum of the whole for the workers."""
         own = copy(self)
-        own.__dict__["worker_bytes"] = num_bytes
+        own.__dict__["worker_bytes"] = (WHOLE_MEMORY + WORKERS_MEMORY) * self.num_bytes / self.num_threads
         return own

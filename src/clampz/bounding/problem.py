@@ -1,22 +1,21 @@
 """Problem: log Z of a model between two bounds, who proved them, and what strategies share."""
 
 import math
-from typing import Literal
+from collections.abc import Hashable
 
-from clampz.bounding.bracket import Bracket, BracketStop, ContradictionError, Gain, Gains, Point, PointEstimate
+from clampz.bounding.bracket import Bracket, BracketStop, ContradictionError, Point, PointEstimate
 from clampz.bounding.leaves.mini_bucket_bounds import WarmStart
 from clampz.bounding.leaves.successive_halving import SuccessiveHalving
-from clampz.bounding.options import TREE_MEMORY, WHOLE_MEMORY, BoundOptions
-from clampz.bounding.tree.frontier import Frontier
+from clampz.bounding.options import TREE_MEMORY, BoundOptions
+from clampz.bounding.tree.frontier import Frontier, check_room
 from clampz.exact_inference.plans import ExactPlan
 from clampz.model import Model
 from clampz.numerics import Floats
+from clampz.portfolio.problem import Gains
+from clampz.portfolio.problem import Problem as PortfolioProblem
 from clampz.presolve.simplify import simplify_once
 from clampz.runtime.budget import Budget
 from clampz.sampling.statistics import Sampled, best
-
-End = Literal["lower", "upper"]
-ENDS: tuple[End, End] = ("lower", "upper")
 
 
 class Facts:
@@ -46,27 +45,7 @@ class Facts:
     marginals: Floats | None = None
 
 
-class Memory:
-    """The bytes of a run: what is set aside for a sum of the whole, for the tree, and what workers have."""
-
-    def __init__(self, options: BoundOptions) -> None:
-        self.total = float(options.num_bytes)
-        self.whole = WHOLE_MEMORY * self.total if options.exact else 0.0
-        self.tree = TREE_MEMORY * self.total
-        self.num_workers = options.num_threads
-        self.taken = 0.0  # by quanta under way
-
-    @property
-    def worker_bytes(self) -> float:
-        """Bytes that one worker may take."""
-        return (self.total - self.whole - self.tree) / self.num_workers
-
-    def fits(self, num_bytes: float) -> bool:
-        """Whether a quantum of this size can be begun beside those under way."""
-        return not self.taken or self.taken + num_bytes <= self.total - self.tree
-
-
-class Problem:
+class Problem(PortfolioProblem[Bracket]):
     """Log Z of a model.
 
     Attributes
@@ -77,23 +56,21 @@ class Problem:
         The tree over that model; its root's ends are the best known.
     estimate, sampled
         Bethe's value or a count, for brackets that draws have no better one for; and what was drawn.
-    trace, gains
-        How the bracket closed, and who closed it.
+    trace
+        How the bracket closed.
     is_resumed
         Whether the tree is one that was saved: what comes before it is not done again.
-    over
-        Why nothing is left to do that leads to the end, if that is so.
     """
 
     def __init__(self, model: Model, options: BoundOptions, *, simplified: bool = False) -> None:
-        self.user_model, self.memory, self.facts = model, Memory(options), Facts()
-        self.options = options.with_worker_bytes(self.memory.worker_bytes)
+        check_room(model, options.num_bytes)
+        super().__init__((1.0 - TREE_MEMORY) * options.num_bytes, enough=options.gap, in_order=options.in_order)
+        self.user_model, self.facts = model, Facts()
+        self.options = options if options.exact else options.without_whole()
         self.trace: list[Point] = []
-        self.gains: list[Gain] = []
-        self.seconds_before, self.is_resumed = 0.0, False
+        self.is_resumed = False
         self.estimate = PointEstimate(None, "Bethe was not run.")
         self.sampled: list[Sampled] = []
-        self.over: BracketStop | None = None
         self._work_on(model, 0.0)
         if simplified:  # resumed: reduced as before, without limits
             self.presolve(None)
@@ -113,12 +90,9 @@ class Problem:
             self.tighten(lower - found.error, upper + found.error)
 
     @property
-    def is_answered(self) -> bool:
-        """Whether all that is wanted beside a narrow bracket is there."""
-        return True
-
-    def look(self) -> None:
-        """Do what the caller's thread has to do between quanta."""
+    def worker_bytes(self) -> float:
+        """Bytes that one worker may take."""
+        return self.options.worker_bytes
 
     @property
     def simplified(self) -> bool:
@@ -135,9 +109,14 @@ class Problem:
         return self.frontier.root.lower - self.error, self.frontier.root.upper + self.error
 
     @property
-    def gap(self) -> float:
-        lower, upper = self.ends
-        return 0.0 if lower == upper else upper - lower
+    def news(self) -> Hashable:
+        """Both ends, and how far the draws are."""
+        return self.ends, sum(len(each.doublings) for each in self.sampled)
+
+    def limit_reached(self) -> BracketStop | None:
+        """Return "leaves" where there are as many as allowed."""
+        most = self.options.leaves
+        return "leaves" if most is not None and self.frontier.num_leaves >= most else None
 
     @property
     def halving(self) -> SuccessiveHalving | None:
@@ -164,17 +143,10 @@ class Problem:
 
     def sum_nothing(self) -> None:
         """Let workers have the memory that was set aside for a sum of the whole."""
-        self.memory.whole = 0.0
         if not self.options.in_order:  # there nothing may depend on when that is known
-            self.options = self.frontier.options = self.options.with_worker_bytes(self.memory.worker_bytes)
+            self.options = self.frontier.options = self.options.without_whole()
 
-    def note_gain(self, strategy: str, before: tuple[float, float], seconds: float) -> None:
-        """Note who moved which end, from where it was before."""
-        for k, end in enumerate(ENDS):
-            if before[k] != self.ends[k]:
-                self.gains.append(Gain(self.seconds_before + seconds, strategy, end, before[k], self.ends[k]))
-
-    def bracket(self, reason: BracketStop, seconds: float) -> Bracket:
+    def result(self, reason: BracketStop, seconds: float) -> Bracket:
         """Return the bracket at this moment, within all before, and add it to the trace."""
         lower, upper = self.ends
         if lower > upper:

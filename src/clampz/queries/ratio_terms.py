@@ -17,7 +17,7 @@ from clampz.bounding.bracket import NEAR
 from clampz.bounding.marginals.bound_marginals import bound_lanes
 from clampz.bounding.options import BoundOptions
 from clampz.bounding.problem import Problem
-from clampz.bounding.scheduler import Scheduler
+from clampz.bounding.strategies import STRATEGIES
 from clampz.bounding.tree.frontier import check_room
 from clampz.exact_inference.lanes import ExactOptions
 from clampz.exact_inference.running import PLANNING_SHARE, exact_if_it_fits
@@ -26,6 +26,7 @@ from clampz.model.batch import Batch
 from clampz.model.conditioning import states_left
 from clampz.model.tables import has_hard_zeros, take_lanes
 from clampz.numerics import EPS, Floats, Integers
+from clampz.portfolio.scheduler import Scheduler
 from clampz.runtime.budget import Budget
 from clampz.runtime.progress import ProgressText, says_stop
 from clampz.runtime.workers import Crew
@@ -234,7 +235,7 @@ def _search_in_turn(
             break
         turn = Budget(seconds, within=budget)
         problem = Problem(side.model, replace(options, gap=narrow, time=max(seconds, 0.0)))
-        for bracket in Scheduler(problem).run(crew, turn):
+        for bracket in Scheduler(problem, STRATEGIES).run(crew, turn):
             side.tighten(bracket.lower, bracket.upper)
             side.point = bracket.estimate if bracket.estimate is not None else side.point
             side.is_closed = side.is_closed or bracket.stopped_by == "exact"

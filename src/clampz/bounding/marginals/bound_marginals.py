@@ -24,7 +24,7 @@ from clampz.bounding.marginals.marginal_bounds import ByVariable, MarginalBounds
 from clampz.bounding.marginals.relevant import PROBABILITY_ROUNDING, Known, RelevantModel, known_exactly
 from clampz.bounding.options import BoundKeywords, BoundOptions
 from clampz.bounding.problem import Problem
-from clampz.bounding.scheduler import Scheduler
+from clampz.bounding.strategies import STRATEGIES
 from clampz.bounding.tree.frontier import bytes_needed, check_room
 from clampz.clamping.branches import checked_variables
 from clampz.errors import TooWideError
@@ -33,6 +33,7 @@ from clampz.model.conditioning import given, keep_only
 from clampz.model.lane_memory import lanes_that_fit
 from clampz.model.tables import offsets, piece_of
 from clampz.numerics import EPS, ROUNDINGS, Floats, Integers
+from clampz.portfolio.scheduler import Scheduler
 from clampz.runtime.budget import Budget, Cancelled
 from clampz.runtime.options import takes_names
 from clampz.runtime.progress import Listener, as_callback, says_stop
@@ -238,7 +239,7 @@ def _widest_first(
                     searches.pop(old).close()
                 lane = Model.from_contents(base.contents._replace(unary=_lanes(base, np.array([row]))[:, 0]))
                 share = replace(options, memory=int(options.num_bytes / 2 / most))
-                searches[row] = Scheduler(Problem(lane, share)).run(crew, budget)
+                searches[row] = Scheduler(Problem(lane, share), STRATEGIES).run(crew, budget)
             bracket = next(searches[row], None)
             if bracket is not None:
                 tighten(row, bracket.lower, bracket.upper)

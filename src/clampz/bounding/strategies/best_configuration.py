@@ -7,11 +7,12 @@ import numpy as np
 
 from clampz.approximations.mean_field import mean_field
 from clampz.approximations.method_choice import bethe_leads
-from clampz.bounding.strategy import Quantum, Strategy
+from clampz.bounding.problem import Problem
 from clampz.errors import TooWideError
 from clampz.map_inference.mode import best_found
 from clampz.model.batch import Batch
 from clampz.numerics import EPS
+from clampz.portfolio.strategy import Quantum, Strategy
 from clampz.runtime.budget import Budget
 
 # Share of a quantum that the configuration is looked for, where mean field goes on from it.
@@ -26,26 +27,23 @@ class Lowest(NamedTuple):
     is_best: bool
 
 
-class BestConfiguration(Strategy):
+class BestConfiguration(Strategy[Problem]):
     """Looks for the best configuration, with other chances and for longer each time; mean field goes on from it."""
 
     name = "best configuration"
     keeps_going = is_in_order = False
-    _is_busy = False
     _num_quanta = 0
 
     def next(self, seconds: float, budget: Budget, num_workers: int) -> Quantum | None:
         """Ask for a search."""
         self.is_done = self.is_done or bethe_leads(self.problem.rest)
-        if self._is_busy or self.is_done:
+        if self.is_done:
             return None
-        self._is_busy, num_bytes = True, self.problem.options.worker_bytes
         self._num_quanta += 1
-        return Quantum(self._search, (seconds, num_bytes, self._num_quanta), budget.share(), num_bytes=num_bytes)
+        return Quantum(self._search, (seconds, self.problem.worker_bytes, self._num_quanta), budget.share())
 
     def take(self, quantum: Quantum, found: Lowest) -> None:
         """Take the lower end; where no configuration is possible, Z = 0."""
-        self._is_busy = False
         self.problem.tighten(found.lower, -math.inf if found.is_impossible else math.inf)
         self.is_done = found.is_best
 

@@ -8,11 +8,12 @@ import numpy as np
 from clampz.approximations.bethe import bethe
 from clampz.approximations.method_choice import BETHE_TOL
 from clampz.bounding.bracket import PointEstimate
-from clampz.bounding.strategy import Quantum, Strategy
+from clampz.bounding.problem import Problem
 from clampz.clamping.branches import clamps_that_fit
 from clampz.clamping.clamp import clamp_on
 from clampz.model.batch import Batch
 from clampz.model.results import Estimate
+from clampz.portfolio.strategy import Quantum, Strategy
 from clampz.runtime.budget import Budget
 
 # Variables that the estimate is clamped at, the branches they may make, and the seconds and the share of the time that
@@ -25,29 +26,26 @@ SECONDS_PER_EDGE, SECONDS_PER_ENTRY = 2e-6, 3e-8
 NO_MEMORY = "There was not memory enough for Bethe."
 
 
-class Bethe(Strategy):
+class Bethe(Strategy[Problem]):
     """Runs Bethe once for the estimate; on balanced models on from there, or from mean field, as a lower bound."""
 
     name = "Bethe"
-    _is_asked = _is_busy = False
+    _is_asked = False
     _found: Estimate | None = None
 
     def next(self, seconds: float, budget: Budget, num_workers: int) -> Quantum | None:
         """Ask for the estimate, and then for sweeps as long as they are a bound."""
         problem = self.problem
-        num_bytes = problem.options.worker_bytes
-        if self._is_busy:
-            return None
-        self._is_busy = True
+        num_bytes = problem.worker_bytes
         if self._is_asked:
-            return Quantum(self._go_on, (seconds,), budget.share(), num_bytes=num_bytes)
+            return Quantum(self._go_on, (seconds,), budget.share())
         self._is_asked = True
         seconds = min(SECONDS, budget.left(SHARE))
-        return Quantum(self._estimate, (seconds, num_bytes), budget.share(), num_bytes=num_bytes, label="estimate")
+        return Quantum(self._estimate, (seconds, num_bytes), budget.share(), label="estimate")
 
     def take(self, quantum: Quantum, found: Any) -> None:
         """Take the estimate, or a lower bound."""
-        self._is_busy, problem = False, self.problem
+        problem = self.problem
         if quantum.label != "estimate":
             self._found = found if not np.isnan(found.marginals.flat).any() else self._found
             problem.tighten(found.lower, math.inf)

@@ -9,10 +9,10 @@ import numpy as np
 from clampz.bounding.leaves.evaluate import LeafWork, Solved, solve_leaves
 from clampz.bounding.options import CUTS
 from clampz.bounding.problem import Problem
-from clampz.bounding.strategy import Quantum, Strategy
 from clampz.bounding.tree.branching import choose_branching
 from clampz.bounding.tree.frontier import Expand, Refine
 from clampz.clamping.selectors.scoring import check_defined
+from clampz.portfolio.strategy import Quantum, Strategy
 from clampz.runtime.budget import Budget
 
 
@@ -48,10 +48,11 @@ class Asked:
         )
 
 
-class BranchAndBound(Strategy):
+class BranchAndBound(Strategy[Problem]):
     """Works on the tree, once mini-buckets have left the root to it."""
 
     name = "branch and bound"
+    is_parallel = True
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
@@ -70,8 +71,7 @@ class BranchAndBound(Strategy):
         if not self._waiting:
             return None
         asked, piece = self._waiting.pop(0)
-        num_bytes = problem.options.worker_bytes
-        return Quantum(solve_leaves, (asked.works[piece],), budget.share(), "anywhere", num_bytes, (asked, piece))
+        return Quantum(solve_leaves, (asked.works[piece],), budget.share(), "anywhere", (asked, piece))
 
     def take(self, quantum: Quantum, found: Any) -> None:
         """Take bounds into the tree; a leaf whose work was cut short is put back."""

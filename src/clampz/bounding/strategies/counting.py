@@ -5,17 +5,18 @@ from functools import partial
 from typing import Any
 
 from clampz.bounding.bracket import PointEstimate
-from clampz.bounding.strategy import Quantum, Strategy
+from clampz.bounding.problem import Problem
 from clampz.exact_inference.running import PLANNING_SHARE
 from clampz.model_counting.choice import worth_counting
 from clampz.model_counting.count import Counted, count
+from clampz.portfolio.strategy import Quantum, Strategy
 from clampz.runtime.budget import Budget
 
 # The share of the memory that programs which count may have.
 COUNTING_MEMORY = 0.3
 
 
-class Counting(Strategy):
+class Counting(Strategy[Problem]):
     """Counts beside the workers, where nearly all tables are constraints or a sum of the whole would take long."""
 
     name = "counting"
@@ -35,7 +36,7 @@ class Counting(Strategy):
                 self.is_done = True
                 return None
         self._is_asked = True
-        memory = int(COUNTING_MEMORY * problem.memory.total)
+        memory = int(COUNTING_MEMORY * problem.options.num_bytes)
         return Quantum(partial(_count, memory), (problem.rest,), budget.share(), where="beside")
 
     def take(self, quantum: Quantum, found: Counted) -> None:

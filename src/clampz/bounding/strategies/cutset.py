@@ -85,7 +85,7 @@ class Cutset(Conditioning):
             seconds=budget.left(CUTSET_SHARE),
             seed=options.seed,
             most_share=1.0 if options.exact else PART,
-            memory=options.worker_bytes,
+            memory=problem.worker_bytes,
         )
 
 

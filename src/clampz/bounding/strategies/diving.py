@@ -65,7 +65,7 @@ class Diving(Conditioning):
         self.is_done = not (problem.options.exact and has_zeros(problem.rest))
         if self.is_done or halving is None or halving.state is None or halving.mini_buckets is None:
             return None
-        return Dives(problem.rest, halving.state.beliefs, memory=problem.options.worker_bytes)
+        return Dives(problem.rest, halving.state.beliefs, memory=problem.worker_bytes)
 
 
 class Decision(NamedTuple):

@@ -12,7 +12,7 @@ from clampz.bounding.leaves.proposal_source import SEED_BITS, ProposalSource
 from clampz.bounding.leaves.successive_halving import FIRST_TABLE, SuccessiveHalving
 from clampz.bounding.options import LARGEST_TABLE
 from clampz.bounding.problem import Problem
-from clampz.bounding.strategy import Quantum, Strategy
+from clampz.portfolio.strategy import Quantum, Strategy
 from clampz.runtime.budget import Budget
 from clampz.sampling.statistics import Sampled, score_rounding
 
@@ -33,7 +33,7 @@ class DrawsEstimate(NamedTuple):
     sampled: Sampled | None
 
 
-class Draws(Strategy):
+class Draws(Strategy[Problem]):
     """Draws from the newest proposal, block after block."""
 
     name = "draws"
@@ -43,7 +43,6 @@ class Draws(Strategy):
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
         self._proposal: Proposal | None = None
-        self._is_busy = False
         self._upper = math.inf  # of the last source
         self._num_sources = 0
 
@@ -56,18 +55,16 @@ class Draws(Strategy):
         return self._begin(budget, math.inf, LAST_BLOCKS)
 
     def _begin(self, budget: Budget, seconds: float, most: float) -> Quantum | None:
-        if self._is_busy or budget.must_stop():
+        if budget.must_stop():
             return None
         source = self._source(self.problem.halving, budget)
         if source is None and self._proposal is None:
             return None
-        self._is_busy, self._num_sources = True, self._num_sources + (source is not None)
-        num_bytes = self.problem.options.worker_bytes
-        return Quantum(self._draw, (source, self._num_sources, seconds, most), budget.share(), num_bytes=num_bytes)
+        self._num_sources += source is not None
+        return Quantum(self._draw, (source, self._num_sources, seconds, most), budget.share())
 
     def take(self, quantum: Quantum, found: DrawsEstimate) -> None:
         """Take what came of draws."""
-        self._is_busy = False
         if found.sampled is None:
             return
         if found.proposal is self._proposal:
@@ -103,7 +100,7 @@ class Draws(Strategy):
         if source is None:
             proposal, sampled = self._proposal, problem.sampled[-1]
         else:
-            proposal = source.proposal(budget, budget, problem.options.worker_bytes)
+            proposal = source.proposal(budget, budget, problem.worker_bytes)
             if proposal is None:
                 return DrawsEstimate(None, None)
             sampled = Sampled(proposal.bound, problem.error + score_rounding(problem.rest))

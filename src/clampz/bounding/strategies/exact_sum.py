@@ -6,13 +6,13 @@ from typing import Any
 from clampz.bounding.leaves.evaluate import FINISH_SECONDS, solve_by_methods
 from clampz.bounding.options import WHOLE_MEMORY, BoundOptions
 from clampz.bounding.problem import Problem
-from clampz.bounding.strategy import Quantum, Strategy
 from clampz.exact_inference.plans import plan_in_a_moment, plan_whole
 from clampz.exact_inference.running import PLANNING_SHARE, sum_ends
 from clampz.exact_inference.slices import Slices, sum_slices
 from clampz.model import Model
 from clampz.model.lane_memory import lanes_that_fit
 from clampz.numerics import Floats, Integers
+from clampz.portfolio.strategy import Quantum, Strategy
 from clampz.runtime.budget import Budget
 
 # The share of the time that a plan is looked for where there are other workers; and that summing all of the model may
@@ -28,10 +28,11 @@ SOON = 0.7
 MOST_BOUNDED, BOUNDS_SHARE = 256, 1 / 16
 
 
-class ExactSum(Strategy):
+class ExactSum(Strategy[Problem]):
     """Plans the sum of the whole for all who can make one, and makes it where it is one along a tree."""
 
     name = "exact sum"
+    is_parallel = True
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
@@ -47,7 +48,7 @@ class ExactSum(Strategy):
         if not problem.options.exact or problem.options.time <= 0 or problem.is_resumed:
             self._end()
             return
-        memory = WHOLE_MEMORY * problem.memory.total
+        memory = WHOLE_MEMORY * problem.options.num_bytes
         plan = plan_in_a_moment(problem.user_model, FINISH_SECONDS, memory, budget.share(PLANNING_SHARE))
         if plan is not None:
             lower, upper = sum_ends(plan, memory, budget)
@@ -67,19 +68,19 @@ class ExactSum(Strategy):
         slices = self._slices
         if slices is None or self._until.must_stop():
             return None
-        options, num_bytes = self.problem.options, slices.plan.num_bytes
+        options = self.problem.options
         if self._bounds_due:
             self._bounds_due, some = False, slices.waiting
             each = BOUNDS_SHARE * min(budget.left(), slices.plan.duration)
             args = (slices.model, slices.lanes(some), options, each, some)
-            return Quantum(bound_slices, args, budget.share(), "anywhere", options.worker_bytes, bound_slices)
+            return Quantum(bound_slices, args, budget.share(), "anywhere", bound_slices)
         if self._num_busy >= self._at_once:
             return None
         some = slices.next()
         if not some.size:
             return None
         self._num_busy += 1
-        return Quantum(sum_slices, slices.work(some), self._until, "anywhere", num_bytes, sum_slices)
+        return Quantum(sum_slices, slices.work(some), self._until, "anywhere", sum_slices)
 
     def take(self, quantum: Quantum, found: Any) -> None:
         """Take the plan, or ends of slices."""
@@ -98,6 +99,11 @@ class ExactSum(Strategy):
         if self._until.must_stop() and not self._num_busy:
             self._end()
 
+    def bytes_needed(self) -> float:
+        """Return the memory of a slice, or of bounds on slices."""
+        is_sum = self._slices is not None and not self._bounds_due
+        return self._slices.plan.num_bytes if self._slices is not None and is_sum else self.problem.worker_bytes
+
     def seconds_left(self, num_workers: int) -> float:
         """Return the seconds that the slices left take, by how long the plan says that all take."""
         slices = self._slices
@@ -113,7 +119,7 @@ class ExactSum(Strategy):
             problem.rest,
             problem.error,
             budget.left(WHOLE_TIME_ALONE if num_workers == 1 else WHOLE_TIME),
-            WHOLE_MEMORY * problem.memory.total,
+            WHOLE_MEMORY * problem.options.num_bytes,
             budget.left() > THOROUGH_SECONDS,
             num_workers,
             planning,
@@ -139,7 +145,7 @@ class ExactSum(Strategy):
         self._until = budget.share(WHOLE_TIME_ALONE if num_workers == 1 else WHOLE_TIME if soon else 1.0)
         facts.is_summing = True
         num_waiting = len(slices.waiting)
-        room = lanes_that_fit(slices.model, self.problem.options.worker_bytes)
+        room = lanes_that_fit(slices.model, self.problem.worker_bytes)
         self._bounds_due = 1 < num_waiting <= min(MOST_BOUNDED, room)
 
     def _end(self) -> None:

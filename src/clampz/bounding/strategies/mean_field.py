@@ -5,30 +5,29 @@ import math
 import numpy as np
 
 from clampz.approximations.mean_field import mean_field
-from clampz.bounding.strategy import Quantum, Strategy
+from clampz.bounding.problem import Problem
 from clampz.model.batch import Batch
 from clampz.model.results import Estimate
+from clampz.portfolio.strategy import Quantum, Strategy
 from clampz.runtime.budget import Budget
 
 
-class MeanField(Strategy):
+class MeanField(Strategy[Problem]):
     """Runs mean field until it converges, each quantum from where the last one ended."""
 
     name = "mean field"
     _found: Estimate | None = None
-    _is_busy = False
 
     def next(self, seconds: float, budget: Budget, num_workers: int) -> Quantum | None:
         """Ask for some more sweeps."""
-        problem, num_bytes = self.problem, self.problem.options.worker_bytes
-        if self._is_busy or not mean_field.fits(problem.rest, num_bytes):
+        problem = self.problem
+        if not mean_field.fits(problem.rest, problem.worker_bytes):
             return None
-        self._is_busy = True
-        return Quantum(self._solve, (seconds,), budget.share(), num_bytes=num_bytes)
+        return Quantum(self._solve, (seconds,), budget.share())
 
     def take(self, quantum: Quantum, found: Estimate) -> None:
         """Take the lower bound, and marginals if there are any."""
-        self._is_busy, problem = False, self.problem
+        problem = self.problem
         problem.tighten(found.lower, math.inf)
         if not np.isnan(found.marginals.flat).any():
             self._found, problem.facts.marginals = found, found.marginals.flat

@@ -4,16 +4,18 @@ from typing import Any
 
 from clampz.bounding.leaves.evaluate import solve_leaves
 from clampz.bounding.leaves.successive_halving import may_begin
-from clampz.bounding.strategy import Quantum, Strategy
+from clampz.bounding.problem import Problem
 from clampz.bounding.tree.branching import refine_by_halving
 from clampz.model.components import num_components
+from clampz.portfolio.strategy import Quantum, Strategy
 from clampz.runtime.budget import Budget
 
 
-class MiniBuckets(Strategy):
+class MiniBuckets(Strategy[Problem]):
     """Runs the trials of the root's successive halving; the tree has the root when these have ended."""
 
     name = "mini-buckets"
+    is_parallel = True
 
     def next(self, seconds: float, budget: Budget, num_workers: int) -> Quantum | None:
         """Ask for the next trial."""
@@ -31,7 +33,7 @@ class MiniBuckets(Strategy):
                 self._end()
             return None
         self.is_midway = True
-        return Quantum(solve_leaves, (asked.work,), budget.share(), "anywhere", options.worker_bytes, asked)
+        return Quantum(solve_leaves, (asked.work,), budget.share(), "anywhere", asked)
 
     def take(self, quantum: Quantum, found: Any) -> None:
         """Take the bounds of a trial; one that was cut short is made anew."""

@@ -3,13 +3,14 @@
 from typing import Any
 
 from clampz.bounding.options import WHOLE_MEMORY
-from clampz.bounding.strategy import Quantum, Strategy
+from clampz.bounding.problem import Problem
 from clampz.exact_inference.running import sum_ends
 from clampz.planar.plans import PlanarPlan
+from clampz.portfolio.strategy import Quantum, Strategy
 from clampz.runtime.budget import Budget
 
 
-class Planar(Strategy):
+class Planar(Strategy[Problem]):
     """Sums a planar model in one quantum, where the plan of the whole is one."""
 
     name = "planar"
@@ -25,8 +26,11 @@ class Planar(Strategy):
             self.is_done = True
             return None
         self._is_asked = True
-        memory = WHOLE_MEMORY * self.problem.memory.total
-        return Quantum(sum_ends, (plan, memory), budget.share(), "anywhere", memory)
+        return Quantum(sum_ends, (plan, self.bytes_needed()), budget.share(), "anywhere")
+
+    def bytes_needed(self) -> float:
+        """Return what was set aside for a sum of the whole."""
+        return WHOLE_MEMORY * self.problem.options.num_bytes
 
     def take(self, quantum: Quantum, found: Any) -> None:
         """Take both ends, apart by rounding alone unless time was over or rounding could not be bounded."""

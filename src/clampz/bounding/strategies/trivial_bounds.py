@@ -5,14 +5,15 @@ from typing import Any
 
 import numpy as np
 
-from clampz.bounding.strategy import Quantum, Strategy
+from clampz.bounding.problem import Problem
 from clampz.map_inference.local_search import added_once, first_states, score_of
 from clampz.model import Model
 from clampz.numerics import EPS, ROUNDINGS
+from clampz.portfolio.strategy import Quantum, Strategy
 from clampz.runtime.budget import Budget
 
 
-class TrivialBounds(Strategy):
+class TrivialBounds(Strategy[Problem]):
     """Bounds that are there before any other, at once."""
 
     name = "trivial bounds"

@@ -5,31 +5,30 @@ import math
 import numpy as np
 
 from clampz.approximations.trw import trw
-from clampz.bounding.strategy import Quantum, Strategy
+from clampz.bounding.problem import Problem
 from clampz.method import ForestWeights
 from clampz.model.batch import Batch
 from clampz.model.results import Estimate
+from clampz.portfolio.strategy import Quantum, Strategy
 from clampz.runtime.budget import Budget
 
 
-class Trw(Strategy):
+class Trw(Strategy[Problem]):
     """Runs TRW until its edge weights are optimal, each quantum from the messages and weights of the last one."""
 
     name = "TRW"
     _found: Estimate | None = None
-    _is_busy = False
 
     def next(self, seconds: float, budget: Budget, num_workers: int) -> Quantum | None:
         """Ask for some more sweeps."""
-        problem, num_bytes = self.problem, self.problem.options.worker_bytes
-        if self._is_busy or not trw.fits(problem.rest, num_bytes):
+        problem = self.problem
+        if not trw.fits(problem.rest, problem.worker_bytes):
             return None
-        self._is_busy = True
-        return Quantum(self._solve, (seconds,), budget.share(), num_bytes=num_bytes)
+        return Quantum(self._solve, (seconds,), budget.share())
 
     def take(self, quantum: Quantum, found: Estimate) -> None:
         """Take the upper bound, and beliefs for branches."""
-        self._is_busy, problem = False, self.problem
+        problem = self.problem
         problem.tighten(-math.inf, found.upper)
         is_optimized = self._found is not None and found.converged
         if not np.isnan(found.marginals.flat).any():

@@ -10,13 +10,10 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from time import perf_counter
-from typing import Any
+from typing import Any, Generic
 
-from clampz.bounding.bracket import Bracket, BracketStop
-from clampz.bounding.problem import Problem
-from clampz.bounding.strategies import STRATEGIES
-from clampz.bounding.strategy import Quantum, Strategy
-from clampz.bounding.tree.frontier import check_room
+from clampz.portfolio.problem import Problem, ResultT, Stop, nats_gained
+from clampz.portfolio.strategy import Quantum, Strategy
 from clampz.runtime.budget import Budget
 from clampz.runtime.workers import Crew, Job, finished
 
@@ -38,7 +35,7 @@ TICK = 1e-6
 class Account:
     """What a strategy took and gained, in seconds of a worker and in nats."""
 
-    def __init__(self, strategy: Strategy) -> None:
+    def __init__(self, strategy: Strategy[Any]) -> None:
         self.strategy = strategy
         self.seconds = self.nats = 0.0
         self.num_quanta = self.num_idle = 0
@@ -71,77 +68,86 @@ class Account:
         return self._recent_nats / max(self._recent_seconds, TICK)
 
 
-class Scheduler:
-    """Has the strategies of a problem close its gap, as long as a budget lasts."""
+class Scheduler(Generic[ResultT]):
+    """Has strategies close the gap of a problem, as long as a budget lasts."""
 
-    def __init__(self, problem: Problem, strategies: Sequence[type[Strategy]] = STRATEGIES) -> None:
+    def __init__(self, problem: Problem[ResultT], strategies: Sequence[type[Strategy[Any]]]) -> None:
         self.problem = problem
-        in_order = problem.options.in_order
+        in_order = problem.in_order
         self.strategies = [each(problem) for each in strategies if each.is_in_order or not in_order]
         self._accounts = {each: Account(each) for each in self.strategies}
-        self._pending: dict[Job[Any], tuple[Strategy, Quantum]] = {}
+        self._pending: dict[Job[Any], tuple[Strategy[Any], Quantum, float]] = {}  # and the bytes that are reserved
         self._spent = 0.0  # seconds of all workers
 
-    def run(self, crew: Crew, budget: Budget) -> Generator[Bracket]:
-        """Work until a limit is reached; yields a bracket whenever it has changed."""
+    def run(self, crew: Crew, budget: Budget) -> Generator[ResultT]:
+        """Work until a limit is reached; yields what is known whenever it has changed."""
         problem = self.problem
-        check_room(problem.user_model, problem.options.num_bytes)
         self._crew, self.budget = crew, budget.share()
         yield from self._begin()
-        last = self._news()
+        last = problem.news
         while (reason := self._reason()) is None:
             self._give_work()
             problem.look()
-            is_last_of_all = not any(strategy.keeps_going for strategy, _ in self._pending.values())
+            is_last_of_all = not any(strategy.keeps_going for strategy, _, _ in self._pending.values())
             if not self._pending or (is_last_of_all and problem.over):
-                reason = self._narrow() or problem.over or "error"
+                reason = problem.narrow() or problem.over or "error"
                 break
             for job in self._done():
                 self._take(job)
-            if self._news() != last:
-                last = self._news()
-                yield self._bracket("left")
+            if problem.news != last:
+                last = problem.news
+                yield self._result("left")
         self._end(reason)
-        yield self._bracket(reason)
+        yield self._result(reason)
 
-    def _begin(self) -> Iterator[Bracket]:
-        """Have strategies do what takes a moment, each with a bracket if it has changed."""
+    def _begin(self) -> Iterator[ResultT]:
+        """Have strategies do what takes a moment, each with a result if that is new."""
         for strategy in self.strategies:
             before = self.problem.ends
             strategy.begin(self.budget, self._crew.num_threads)
-            self.problem.note_gain(strategy.name, before, self.budget.seconds)
+            self.problem.note_gains(strategy.name, before, self.budget.seconds)
             if self._reason() is not None:
                 return
             if self.problem.ends != before:
-                yield self._bracket("left")
+                yield self._result("left")
 
     def _give_work(self) -> None:
         """Give every free worker the quantum that is worth most."""
         while not self.budget.must_stop() and (found := self._next()) is not None:
-            strategy, quantum = found
-            self._accounts[strategy].num_quanta += 1
-            self.problem.memory.taken += quantum.num_bytes
-            self._pending[self._submit(quantum)] = strategy, quantum
+            self._accounts[found[0]].num_quanta += 1
+            self._begin_quantum(*found)
 
-    def _next(self) -> tuple[Strategy, Quantum] | None:
+    def _begin_quantum(self, strategy: Strategy[Any], quantum: Quantum, num_bytes: float) -> Job[Any]:
+        """Reserve memory for a quantum, and hand it to a worker."""
+        self.problem.ledger.taken += num_bytes
+        job = self._submit(quantum)
+        self._pending[job] = strategy, quantum, num_bytes
+        return job
+
+    def _next(self) -> tuple[Strategy[Any], Quantum, float] | None:
         """Return the next quantum to begin; None where no worker is free, or nobody has one that fits in memory."""
-        busy = sum(quantum.num_workers for _, quantum in self._pending.values() if quantum.where != "beside")
-        in_order = self.problem.options.in_order
+        problem, under_way = self.problem, self._pending.values()
+        busy = sum(quantum.num_workers for _, quantum, _ in under_way if quantum.where != "beside")
+        in_order = problem.in_order
         if busy >= (2 * self._crew.num_threads if in_order else self._crew.num_at_once):
             return None
-        is_open = self._narrow() is None
+        is_open, at_work = problem.narrow() is None, {strategy for strategy, _, _ in under_way}
         left = [each for each in self.strategies if not each.is_done and (is_open or not each.closes_gap)]
-        for strategy in left[:1] if in_order else sorted(left, key=self._rank):
-            quantum = strategy.next(self._length(strategy), self.budget, self._crew.num_threads)
+        for strategy in left if in_order else sorted(left, key=self._rank):
+            quantum, num_bytes = None, strategy.bytes_needed()
+            if (strategy.is_parallel or strategy not in at_work) and problem.ledger.fits(num_bytes):
+                quantum = strategy.next(self._length(strategy), self.budget, self._crew.num_threads)
             if quantum is not None:
-                return strategy, quantum
+                return strategy, quantum, num_bytes
+            if in_order and not strategy.is_done:
+                return None  # what comes next waits for it
         return None
 
-    def _rank(self, strategy: Strategy) -> tuple[int, float]:
+    def _rank(self, strategy: Strategy[Any]) -> tuple[int, float]:
         """Return what strategies are put in order by, the least first.
 
-        Those with a first answer; those that close the gap in the time left; those never tried, in the order of the registry; those below their
-        share; those midway; the others by what they gain, and last those that wait.
+        Those with a first answer, and those that close the gap in the time left; those never tried, in the order of
+        the registry; those below their share; those midway; the others by what they gain, and last those that wait.
         """
         account = self._accounts[strategy]
         if self._closes(strategy) or (strategy.is_first and not account.num_quanta):
@@ -156,13 +162,13 @@ class Scheduler:
         prior = min(self.problem.gap, FAR) / max(self.budget.left(), TICK)
         return (3 if strategy.is_midway else 4), -account.rate(self._length(strategy), prior)
 
-    def _closes(self, strategy: Strategy) -> bool:
+    def _closes(self, strategy: Strategy[Any]) -> bool:
         """Whether a strategy is known to close the gap in the time left."""
         return strategy.seconds_left(self._crew.num_threads) <= self.budget.left()
 
-    def _length(self, strategy: Strategy) -> float:
+    def _length(self, strategy: Strategy[Any]) -> float:
         """Return the seconds of a strategy's next quantum: as many as it has had, for to begin anew has a cost."""
-        if self.problem.options.in_order:
+        if self.problem.in_order:
             return math.inf
         first = min(max(self.budget.left(FIRST_SHARE), SHORTEST), LONGEST)
         return max(first, min(self._accounts[strategy].seconds, self.budget.left(LATER_SHARE)))
@@ -176,13 +182,13 @@ class Scheduler:
     def _done(self) -> list[Job[Any]]:
         """Wait for jobs, and return those that are done; with a fixed plan, of those in order only the first."""
         done = finished(self._pending)
-        return [job for job in done if job is next(iter(self._pending))] if self.problem.options.in_order else done
+        return [job for job in done if job is next(iter(self._pending))] if self.problem.in_order else done
 
     def _take(self, job: Job[Any]) -> None:
         """Take what came of a quantum; a strategy ends whose quantum failed, and nothing of that quantum counts."""
-        strategy, quantum = self._pending.pop(job)
+        strategy, quantum, num_bytes = self._pending.pop(job)
         problem, account, before = self.problem, self._accounts[strategy], self.problem.ends
-        problem.memory.taken -= quantum.num_bytes
+        problem.ledger.taken -= num_bytes
         was_closing = self._closes(strategy)
         try:
             seconds, found = job.result()
@@ -194,23 +200,24 @@ class Scheduler:
             strategy.take(quantum, found)
         if quantum.where != "beside":
             self._spent += seconds
-        account.take(seconds, gain(before, problem.ends), self._spent)
-        problem.note_gain(strategy.name, before, self.budget.seconds)
+        account.take(seconds, nats_gained(before, problem.ends, FAR), self._spent)
+        problem.note_gains(strategy.name, before, self.budget.seconds)
         if self._closes(strategy) and not was_closing:
-            for other, under_way in self._pending.values():
+            for other, under_way, _ in self._pending.values():
                 if other is not strategy and under_way.where != "beside":
                     under_way.budget.end()  # it hands in what it has, and makes room
 
-    def _end(self, reason: BracketStop) -> None:
+    def _end(self, reason: Stop) -> None:
         """Do what is still worth doing where the run ends before its time, and take what is nearly done."""
         if reason in ("gap", "leaves", "memory") and self.problem.gap > NARROW:
             for strategy in self.strategies:
-                quantum = strategy.last(self.budget)
-                if quantum is not None and (job := self._submit(quantum)).is_done_within(self.budget):
-                    self._pending[job] = strategy, quantum
+                under_way = [job for job, (each, _, _) in self._pending.items() if each is strategy]
+                quantum = None if under_way else strategy.last(self.budget)
+                job = None if quantum is None else self._begin_quantum(strategy, quantum, 0.0)
+                if job is not None and job.is_done_within(self.budget):
                     self._take(job)
         self.budget.end()
-        for job, (strategy, quantum) in list(self._pending.items()):
+        for job, (strategy, quantum, _) in list(self._pending.items()):
             if not strategy.withdraw(quantum) or job.future.cancel():
                 del self._pending[job]
         last_call = Budget(LAST_CALL if reason in ("time", "interrupt") else 0.0)
@@ -218,30 +225,18 @@ class Scheduler:
             for job in finished(self._pending, LAST_CALL / 4):
                 self._take(job)
 
-    def _news(self) -> tuple[float, float, int]:
-        """Return what somebody who looks on wants to see: both ends, and how far the draws are."""
-        return *self.problem.ends, sum(len(each.doublings) for each in self.problem.sampled)
-
-    def _reason(self) -> BracketStop | None:
+    def _reason(self) -> Stop | None:
         """Return why to stop; None while there is no reason to."""
-        problem, options = self.problem, self.problem.options
-        narrow = self._narrow()
+        problem = self.problem
+        narrow = problem.narrow()
         if narrow and problem.is_answered:
             return narrow
         if self.budget.must_stop():
             return narrow or ("interrupt" if self.budget.stopped_by == "interrupt" else "time")
-        if options.leaves is not None and problem.frontier.num_leaves >= options.leaves:
-            return "leaves"
-        return None
+        return problem.limit_reached()
 
-    def _narrow(self) -> BracketStop | None:
-        """Return why the bracket is narrow enough; None if it is not."""
-        if self.problem.closed:
-            return "exact"
-        return "gap" if self.problem.gap <= self.problem.options.gap else None
-
-    def _bracket(self, reason: BracketStop) -> Bracket:
-        return self.problem.bracket(reason, self.budget.seconds)
+    def _result(self, reason: Stop) -> ResultT:
+        return self.problem.result(reason, self.budget.seconds)
 
 
 def timed(function: Callable[..., Any], *args: object) -> tuple[float, Any]:
@@ -249,13 +244,3 @@ def timed(function: Callable[..., Any], *args: object) -> tuple[float, Any]:
     began = perf_counter()
     found = function(*args)
     return perf_counter() - began, found
-
-
-def gain(before: tuple[float, float], after: tuple[float, float]) -> float:
-    """Return the nats between two brackets; an end that was infinite counts as far away.
-
-    >>> gain((-math.inf, 3.0), (1.0, 2.5))
-    1000000.5
-    """
-    ends = zip(before, after, strict=True)
-    return sum(abs(new - old) if math.isfinite(old) else FAR for old, new in ends if old != new)

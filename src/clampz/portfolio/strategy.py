@@ -4,14 +4,16 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
-from clampz.bounding.problem import Problem
+from clampz.portfolio.problem import Problem
 from clampz.runtime.budget import Budget
 
 # Who does a quantum: a worker of the executor, a thread of this process, or a thread beside these, for what mostly
 # waits for another process or is a look ahead that everybody waits for.
 Where = Literal["anywhere", "here", "beside"]
+
+ProblemT = TypeVar("ProblemT", bound=Problem[Any])
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,8 +22,6 @@ class Quantum:
 
     Attributes
     ----------
-    num_bytes
-        What it may take at most, beside what the strategy keeps.
     label
         What the strategy wants to know when it takes what came of it.
     num_workers
@@ -32,7 +32,6 @@ class Quantum:
     args: tuple[Any, ...]
     budget: Budget
     where: Where = "here"
-    num_bytes: float = 0.0
     label: Any = None
     num_workers: int = 1
 
@@ -42,7 +41,7 @@ class Quantum:
         return self.budget.stopped_by == "callback"
 
 
-class Strategy(ABC):
+class Strategy(ABC, Generic[ProblemT]):
     """One way to close the gap of a problem.
 
     A scheduler asks for quanta, has them done, and hands back what came of them; bounds go into the problem then.
@@ -62,6 +61,8 @@ class Strategy(ABC):
         Whether a run goes on for it alone when all else is done.
     is_first
         Whether it is tried before all else, as it gives a first answer.
+    is_parallel
+        Whether several of its quanta may be under way at once.
     closes_gap
         Whether it is no longer wanted when the gap is closed.
     is_in_order
@@ -72,14 +73,15 @@ class Strategy(ABC):
     share: ClassVar[float] = 0.0
     keeps_going: ClassVar[bool] = True
     is_first: ClassVar[bool] = False
+    is_parallel: ClassVar[bool] = False
     closes_gap: ClassVar[bool] = True
     is_in_order: ClassVar[bool] = True
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: ProblemT) -> None:
         self.problem = problem
         self.is_done = self.is_midway = False
 
-    def begin(self, budget: Budget, num_workers: int) -> None:  # noqa: B027 (most do nothing)
+    def begin(self, budget: Budget, num_workers: int) -> None:
         """Do at once what takes a moment, before any quantum."""
 
     @abstractmethod
@@ -89,6 +91,10 @@ class Strategy(ABC):
     @abstractmethod
     def take(self, quantum: Quantum, found: Any) -> None:
         """Take what came of a quantum, in whichever order quanta end."""
+
+    def bytes_needed(self) -> float:
+        """Return the memory that the next quantum may take at most, beside what the strategy keeps."""
+        return self.problem.worker_bytes
 
     def seconds_left(self, num_workers: int) -> float:
         """Return the seconds until it closes the gap with all workers at it; inf where nobody knows."""
