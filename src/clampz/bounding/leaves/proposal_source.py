@@ -38,7 +38,7 @@ class ProposalSource(NamedTuple):
 
     @property
     def smaller(self) -> "ProposalSource | None":
-        """Smaller mini-buckets, where those of our own are more than time or memory allow; None where there are none."""
+        """Smaller mini-buckets, where time or memory are too short for these; None where there are none."""
         model, (max_table, seed) = self.mini_buckets.model, self.mini_buckets.above
         if self.x is not None or max_table <= SMALLEST_TABLE:
             return None
