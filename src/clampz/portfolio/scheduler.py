@@ -59,13 +59,12 @@ class Account:
             self.until = spent + 2.0 ** min(self.num_idle - MOST_IDLE, 30) * self.seconds
 
     def rate(self, seconds: float, prior: float) -> float:
-        """Return nats per second: what is expected of it, what it gained of late, or the prior before its first."""
+        """Return nats per second: what is expected of it, or what it gained of late; midway the prior at least."""
         nats = self.strategy.expected(seconds)
         if nats is not None:
             return nats / seconds
-        if self.strategy.is_midway and not self.nats:
-            return prior
-        return self._recent_nats / max(self._recent_seconds, TICK)
+        rate = self._recent_nats / max(self._recent_seconds, TICK)
+        return max(rate, prior) if self.strategy.is_midway else rate
 
 
 class Scheduler(Generic[ResultT]):
@@ -147,7 +146,7 @@ class Scheduler(Generic[ResultT]):
         """Return what strategies are put in order by, the least first.
 
         Those with a first answer, and those that close the gap in the time left; those never tried, in the order of
-        the registry; those below their share; those midway; the others by what they gain, and last those that wait.
+        the registry; those below their share; the others by what they gain, and last those that wait.
         """
         account = self._accounts[strategy]
         if self._closes(strategy) or (strategy.is_first and not account.num_quanta):
@@ -155,12 +154,12 @@ class Scheduler(Generic[ResultT]):
         if not account.num_quanta:
             return 1, 0.0
         if account.until > self._spent:
-            return 5, account.until
+            return 4, account.until
         if account.seconds < (strategy.share or FLOOR / len(self.strategies)) * self._spent:
             return 2, account.seconds
-        # what has gained nothing yet is thought to close the gap when time is over
+        # what gains nothing until it is done is thought to close the gap when time is over
         prior = min(self.problem.gap, FAR) / max(self.budget.left(), TICK)
-        return (3 if strategy.is_midway else 4), -account.rate(self._length(strategy), prior)
+        return 3, -account.rate(self._length(strategy), prior)
 
     def _closes(self, strategy: Strategy[Any]) -> bool:
         """Whether a strategy is known to close the gap in the time left."""

@@ -213,7 +213,9 @@ class SuccessiveHalving:
         shapes = [Shape(max_table, options.seed + k) for k in range(max(now.above, now.below))]
 
         def trial(above: Shape, below: Shape, ends: Ends) -> Trial:
-            return Trial(MiniBucketBounds(model, above, below, options.worker_bytes), state, now.evaluations, ends)
+            keeps = not options.in_order
+            mini_buckets = MiniBucketBounds(model, above, below, options.worker_bytes, keeps_descents=keeps)
+            return Trial(mini_buckets, state, now.evaluations, ends)
 
         self._waiting = [trial(shape, plain, "upper") for shape in shapes[: now.above]]
         # there is always one whose order has no chance in it, which most lower bounds are best with

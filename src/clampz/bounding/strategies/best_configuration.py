@@ -15,8 +15,9 @@ from clampz.numerics import EPS
 from clampz.portfolio.strategy import Quantum, Strategy
 from clampz.runtime.budget import Budget
 
-# Share of a quantum that the configuration is looked for, where mean field goes on from it.
-LOOKING_SHARE = 0.8
+# The share of all workers' time, as what chance finds late is not foretold by what it found; and that of a quantum that
+# the configuration is looked for, where mean field goes on from it.
+SHARE, LOOKING_SHARE = 0.05, 0.8
 
 
 class Lowest(NamedTuple):
@@ -31,6 +32,7 @@ class BestConfiguration(Strategy[Problem]):
     """Looks for the best configuration, with other chances and for longer each time; mean field goes on from it."""
 
     name = "best configuration"
+    share = SHARE
     keeps_going = is_in_order = False
     _num_quanta = 0
 
