@@ -4,11 +4,11 @@ import math
 
 import pytest
 
-from clampz.bounding.conditioning import Conditioning, sum_sets
+from clampz.bounding.conditioning import DisjointSums, sum_sets
 from clampz.runtime.budget import Budget
 
 
-class Three(Conditioning):
+class Three(DisjointSums):
     """Sets that are summed one at a time, as long as there are any."""
 
     left = 3
