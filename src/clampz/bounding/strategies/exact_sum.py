@@ -66,7 +66,11 @@ class ExactSum(Strategy[Problem]):
                 budget.share(PLANNING_SHARE if num_workers == 1 else LONG_PLANNING_SHARE),
             )
         slices = self._slices
-        if slices is None or self._until.must_stop():
+        if slices is None:
+            return None
+        if self._until.must_stop():
+            if not self._num_busy:
+                self._end()
             return None
         options = self.problem.options
         if self._bounds_due:
