@@ -1,4 +1,4 @@
-"""Methods on all of the model, each quantum from where the last one ended: mean field, TRW, Bethe, the best configuration."""
+"""Methods on all of the model, each quantum from where the last one ended, and the best configuration."""
 
 import math
 

@@ -52,6 +52,7 @@ class Bethe(Strategy[Problem]):
             self.is_done = found.converged
             return
         point, lower = found
+        problem.facts.is_estimated = True
         if problem.estimate.by == "Bethe":
             problem.estimate = point
         problem.tighten(lower, math.inf)
