@@ -18,7 +18,6 @@ from clampz.bounding.strategies.bethe import Bethe
 from clampz.bounding.strategies.branch_and_bound import BranchAndBound
 from clampz.bounding.strategies.draws import Draws
 from clampz.bounding.strategies.exact_sum import ExactSum
-from clampz.portfolio.scheduler import Scheduler
 from clampz.runtime.budget import Budget
 
 
