@@ -54,7 +54,7 @@ class Strategy(ABC, Generic[ProblemT]):
     is_done
         Whether it has nothing left to do.
     is_midway
-        Whether what was begun gains nothing unless it is gone on with.
+        Whether what was begun gains nothing unless it is continued.
     share
         The share of all workers' time that it has in any case, as what it finds is worth something beside nats.
     keeps_going
