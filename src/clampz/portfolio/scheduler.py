@@ -154,10 +154,12 @@ class Scheduler(Generic[ResultT]):
             return 0, 0.0
         if not account.num_quanta:
             return 1, 0.0
-        if account.until > self._spent:
-            return 5, account.until
-        if account.seconds < (strategy.share or FLOOR / len(self.strategies)) * self._spent:
+        waits = account.until > self._spent
+        share = strategy.share or (0.0 if waits else FLOOR / len(self.strategies))
+        if account.seconds < share * self._spent:
             return 2, account.seconds
+        if waits:
+            return 5, account.until
         # what has gained nothing yet is thought to close the gap when time is over
         prior = min(self.problem.gap, FAR) / max(self.budget.left(), TICK)
         return (3 if strategy.is_midway else 4), -account.rate(self._length(strategy), prior)
