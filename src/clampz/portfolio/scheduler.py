@@ -195,7 +195,7 @@ class Scheduler(Generic[ResultT]):
         try:
             seconds, found = job.result()
         except Exception as error:
-            strategy.is_done = True
+            strategy.end()
             warnings.warn(f"{strategy.name} ended: {type(error).__name__}: {error}", RuntimeWarning, stacklevel=2)
             return
         if not (problem.closed and strategy.closes_gap):  # which is not needed once all is known

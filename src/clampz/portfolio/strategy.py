@@ -104,6 +104,10 @@ class Strategy(ABC, Generic[ProblemT]):
         """Return the nats that a quantum of this many seconds is expected to close; None to go by what was measured."""
         return None
 
+    def end(self) -> None:
+        """Have nothing left to do, or fail: say so to others that wait for what it would have found."""
+        self.is_done = True
+
     def last(self, budget: Budget) -> Quantum | None:
         """Return what is still worth doing when the run has ended before its time."""
         return None
