@@ -52,7 +52,7 @@ def prepare(kind, problem):
     facts.is_planned = facts.is_estimated = True
     facts.is_bounded = kind is not MiniBuckets
     if kind in (BranchAndBound, Cutset, Diving, Draws) and problem.rest.num_variables:
-        root.submodel.halving = halving_of(problem.rest, "both")
+        root.submodel.halving = halving_of(problem.rest)
     if kind is BranchAndBound:
         problem.frontier.push(root)
     if kind is Planar:
