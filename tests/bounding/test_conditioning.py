@@ -4,11 +4,10 @@ import math
 
 import numpy as np
 import pytest
+from lone_strategies import halving_of
 
 import clampz as cz
 from clampz.bounding.conditioning import DisjointSums, sum_sets
-from clampz.bounding.leaves.mini_bucket_bounds import MiniBucketBounds, Shape, WarmStart
-from clampz.bounding.leaves.successive_halving import SuccessiveHalving, Trial
 from clampz.bounding.options import BoundOptions
 from clampz.bounding.problem import Problem
 from clampz.bounding.strategies import cutset
@@ -60,16 +59,6 @@ def test_sets_are_summed_until_none_is_left_or_time_is_up():
 
 
 # -- the strategies that make them -------------------------------------------------------------------------------------
-
-
-def halving_of(model, ends="upper"):
-    halving = SuccessiveHalving()
-    halving.end_with(MiniBucketBounds(model, Shape(8), Shape(8), 2.0**40))
-    found = halving.mini_buckets.bounds(model.unary.flat, WarmStart.even(model), 5, ends)
-    asked = Trial(halving.mini_buckets, found.state, 5, ends)
-    halving.take(asked, (found.lower, found.upper), found.state, halving.mini_buckets, 0.1)
-    halving.state, halving.finished = found.state, True
-    return halving
 
 
 def with_zeros(model):

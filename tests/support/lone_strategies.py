@@ -23,10 +23,12 @@ def halving_of(model, ends="upper", max_table=8):
     """Successive halving that has come to its end, with a bound by small mini-buckets."""
     halving = SuccessiveHalving()
     halving.end_with(MiniBucketBounds(model, Shape(max_table), Shape(max_table), 2.0**40))
-    found = halving.mini_buckets.bounds(model.unary.flat, WarmStart.even(model), 5, ends)
-    asked = Trial(halving.mini_buckets, found.state, 5, ends)
-    halving.take(asked, (found.lower, found.upper), found.state, halving.mini_buckets, 0.1)
-    halving.state, halving.finished = found.state, True
+    state = WarmStart.even(model)
+    for end in ("upper", "lower") if ends == "both" else (ends,):
+        found = halving.mini_buckets.bounds(model.unary.flat, state, 5, end)
+        asked, state = Trial(halving.mini_buckets, found.state, 5, end), found.state
+        halving.take(asked, (found.lower, found.upper), state, halving.mini_buckets, 0.1)
+    halving.state, halving.finished = state, True
     return halving
 
 
@@ -52,7 +54,7 @@ def prepare(kind, problem):
     facts.is_planned = facts.is_estimated = True
     facts.is_bounded = kind is not MiniBuckets
     if kind in (BranchAndBound, Cutset, Diving, Draws) and problem.rest.num_variables:
-        root.submodel.halving = halving_of(problem.rest)
+        root.submodel.halving = halving_of(problem.rest, "both")
     if kind is BranchAndBound:
         problem.frontier.push(root)
     if kind is Planar:

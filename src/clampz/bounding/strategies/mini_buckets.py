@@ -48,5 +48,7 @@ class MiniBuckets(Strategy[Problem]):
     def end(self) -> None:
         """Leave the root to the tree."""
         super().end()
+        halving = self.problem.frontier.root.submodel.halving
+        halving.finished |= halving.is_busy  # with a trial that failed, and does not come back
         self.problem.facts.is_bounded = True
         self.problem.frontier.push(self.problem.frontier.root)
