@@ -14,10 +14,10 @@ import numpy as np
 
 import clampz as cz
 from clampz.bounding.leaves.mini_bucket_bounds import MiniBucketBounds, Shape
+from clampz.bounding.leaves.proposal_source import ProposalSource
 from clampz.bounding.strategies import cutset
 from clampz.bounding.strategies.cutset import CutsetSums
-from clampz.bounding.strategies.diving import Diving
-from clampz.bounding.leaves.proposal_source import ProposalSource
+from clampz.bounding.strategies.diving import Dives
 from clampz.exact_inference import plans as sum_plans
 from clampz.exact_inference import sums
 from clampz.runtime.budget import UNLIMITED
@@ -344,7 +344,7 @@ def contracted(drawn: Drawn, model: cz.Model, rng: Numbers) -> Iterator[Claimed]
 def summed_in_dives(drawn: Drawn, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
     """Lower ends by dives, by whatever beliefs, and both ends where they come to their end."""
     beliefs = np.concatenate([np.empty(0), *(some_point(k, rng) for k in drawn.num_states)])
-    dives = Diving(model, beliefs, max_table=float(rng.choice([2.0, 16.0, 1e6])))
+    dives = Dives(model, beliefs, max_table=float(rng.choice([2.0, 16.0, 1e6])))
     for _ in range(int(rng.integers(1, 30))):
         dives.step(UNLIMITED)
         yield Claimed("dives", *dives.ends)

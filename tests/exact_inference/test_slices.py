@@ -205,7 +205,7 @@ def test_an_order_is_looked_for_once(run, monkeypatch):
 
     model = cz.generators.grid(9, 9, rng=0)
     monkeypatch.setattr(scoping, "find_order", counted)
-    monkeypatch.setattr("clampz.bounding.tree.branch_and_bound.FINISH_SECONDS", 60.0)  # also on a slow machine
+    monkeypatch.setattr("clampz.bounding.strategies.exact_sum.FINISH_SECONDS", 60.0)  # also on a slow machine
     run(model)
     assert len(calls) == 1
 

@@ -215,6 +215,6 @@ def test_a_search_that_there_is_no_time_to_begin_is_not_begun(monkeypatch):
     monkeypatch.setattr(ratio_terms, "_sum_both", lambda *args: False)
     monkeypatch.setattr(ratio_terms, "_bound_as_lanes", lambda *args: None)
     monkeypatch.setattr(ratio_terms, "SEARCH_SECONDS_PER_ENTRY", 1e6)
-    monkeypatch.setattr(ratio_terms, "BranchAndBound", begun)
+    monkeypatch.setattr(ratio_terms, "Problem", begun)
     found = cz.probability(cz.generators.grid(3, 3, rng=0), {0: 1}, time=5.0)
     assert (found.lower, found.upper, found.stopped_by) == (0.0, 1.0, "time")

@@ -5,8 +5,6 @@ import math
 import pytest
 
 import clampz as cz
-from clampz.bounding.strategies import methods
-from clampz.bounding.tree import branch_and_bound
 from clampz.runtime.rates import ELAPSED, RATES, TELLING_SECONDS, Rate
 
 FRUSTRATED = cz.generators.grid(5, 5, weights=(-6, 6), labels=3, rng=0)
@@ -40,20 +38,6 @@ def test_rates_stay_near_their_priors_and_nothing_is_learned_from_nothing():
     assert rate.learned == pytest.approx(rate.highest * 1e-6)
     rate.learn(1e12, 60.0)
     assert rate.learned == pytest.approx(rate.lowest * 1e-6)
-
-
-def test_mini_buckets_are_begun_where_a_threads_clock_stands_still(monkeypatch):
-    asked = []
-    may_begin = methods.may_begin
-
-    def asks(model, options, seconds):
-        asked.append((seconds, may_begin(model, options, seconds)))
-        return asked[-1][1]
-
-    monkeypatch.setattr(branch_and_bound, "thread_time", lambda: 0.0)
-    monkeypatch.setattr(methods, "may_begin", asks)
-    cz.bound(FRUSTRATED, exact=False, time=5.0, leaves=1, threads=1)
-    assert asked and asked[-1][0] > 1.0 and asked[-1][1]
 
 
 @pytest.mark.parametrize("factor", [1.0, 10.0])

@@ -30,6 +30,8 @@ class Facts:
         Whether the plan is known, or known to be none.
     is_counted
         Whether a count was asked for already.
+    is_estimated
+        Whether Bethe has said what it can.
     is_summing
         Whether the model is being summed in slices.
     is_bounded
@@ -43,6 +45,7 @@ class Facts:
     plan: ExactPlan | None = None
     is_planned = False
     is_counted = False
+    is_estimated = False
     is_summing = False
     is_bounded = False
     awaits_marginals = False
@@ -76,7 +79,7 @@ class Problem(PortfolioProblem[Bracket]):
         self.options = options if options.exact else options.without_whole()
         self.trace: list[Point] = []
         self.is_resumed = False
-        self.estimate = PointEstimate(None, "Bethe was not run.")
+        self.estimate = PointEstimate(None, "There was no time for Bethe.")
         self.sampled: list[Sampled] = []
         self.wants_marginals = False
         self.tally: MarginalTally | None = None
@@ -125,9 +128,9 @@ class Problem(PortfolioProblem[Bracket]):
         return self.ends, sum(len(each.doublings) for each in self.sampled)
 
     def limit_reached(self) -> BracketStop | None:
-        """Return "leaves" where there are as many as allowed."""
-        most = self.options.leaves
-        return "leaves" if most is not None and self.frontier.num_leaves >= most else None
+        """Return "leaves" where there are as many as allowed, and the whole is bounded and estimated."""
+        most, has_begun = self.options.leaves, self.facts.is_bounded and self.facts.is_estimated
+        return "leaves" if most is not None and self.frontier.num_leaves >= most and has_begun else None
 
     @property
     def halving(self) -> SuccessiveHalving | None:

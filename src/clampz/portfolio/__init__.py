@@ -1,4 +1,4 @@
-"""A portfolio of strategies on one problem: free workers go to whoever closes most nats per second, as measured.
+"""A portfolio of strategies on one problem: free workers go where most nats are closed per second, as measured.
 
 May import: model and all below it.
 """

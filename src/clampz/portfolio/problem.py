@@ -64,7 +64,7 @@ class Problem(ABC, Generic[ResultT]):
     enough
         The gap that is narrow enough.
     in_order
-        Whether quanta are the same whoever does them and however fast.
+        Whether quanta are the same on any worker, however fast.
     gains
         Who moved which end when.
     ledger

@@ -125,12 +125,12 @@ class Scheduler(Generic[ResultT]):
 
     def _next(self) -> tuple[Strategy[Any], Quantum, float] | None:
         """Return the next quantum to begin; None where no worker is free, or nobody has one that fits in memory."""
-        problem, under_way = self.problem, self._pending.values()
-        busy = sum(quantum.num_workers for _, quantum, _ in under_way if quantum.where != "beside")
+        problem, pending = self.problem, self._pending.values()
+        busy = sum(quantum.num_workers for _, quantum, _ in pending if quantum.where != "beside")
         in_order = problem.in_order
         if busy >= (2 * self._crew.num_threads if in_order else self._crew.num_at_once):
             return None
-        is_open, at_work = problem.narrow() is None, {strategy for strategy, _, _ in under_way}
+        is_open, at_work = problem.narrow() is None, {strategy for strategy, _, _ in pending}
         left = [each for each in self.strategies if not each.is_done and (is_open or not each.closes_gap)]
         for strategy in left if in_order else sorted(left, key=self._rank):
             quantum, num_bytes = None, strategy.bytes_needed()
@@ -153,10 +153,12 @@ class Scheduler(Generic[ResultT]):
             return 0, 0.0
         if not account.num_quanta:
             return 1, 0.0
-        if account.until > self._spent:
-            return 4, account.until
-        if account.seconds < (strategy.share or FLOOR / len(self.strategies)) * self._spent:
+        waits = account.until > self._spent
+        share = strategy.share or (0.0 if waits else FLOOR / len(self.strategies))
+        if account.seconds < share * self._spent:
             return 2, account.seconds
+        if waits:
+            return 4, account.until
         # what gains nothing until it is done is thought to close the gap when time is over
         prior = min(self.problem.gap, FAR) / max(self.budget.left(), TICK)
         return 3, -account.rate(self._length(strategy), prior)
@@ -192,7 +194,7 @@ class Scheduler(Generic[ResultT]):
         try:
             seconds, found = job.result()
         except Exception as error:
-            strategy.is_done = True
+            strategy.end()
             warnings.warn(f"{strategy.name} ended: {type(error).__name__}: {error}", RuntimeWarning, stacklevel=2)
             return
         if not (problem.closed and strategy.closes_gap):  # which is not needed once all is known
@@ -202,16 +204,16 @@ class Scheduler(Generic[ResultT]):
         account.take(seconds, nats_gained(before, problem.ends, FAR), self._spent)
         problem.note_gains(strategy.name, before, self.budget.seconds)
         if self._closes(strategy) and not was_closing:
-            for other, under_way, _ in self._pending.values():
-                if other is not strategy and under_way.where != "beside":
-                    under_way.budget.end()  # it hands in what it has, and makes room
+            for other, pending, _ in self._pending.values():
+                if other is not strategy and pending.where != "beside":
+                    pending.budget.end()  # it hands in what it has, and makes room
 
     def _end(self, reason: Stop) -> None:
         """Do what is still worth doing where the run ends before its time, and take what is nearly done."""
         if reason in ("gap", "leaves", "memory") and self.problem.gap > NARROW:
             for strategy in self.strategies:
-                under_way = [job for job, (each, _, _) in self._pending.items() if each is strategy]
-                quantum = None if under_way else strategy.last(self.budget)
+                is_busy = any(each is strategy for each, _, _ in self._pending.values())
+                quantum = None if is_busy else strategy.last(self.budget)
                 job = None if quantum is None else self._begin_quantum(strategy, quantum, 0.0)
                 if job is not None and job.is_done_within(self.budget):
                     self._take(job)

@@ -54,7 +54,7 @@ class Strategy(ABC, Generic[ProblemT]):
     is_done
         Whether it has nothing left to do.
     is_midway
-        Whether what was begun gains nothing unless it is gone on with.
+        Whether what was begun gains nothing unless it is continued.
     share
         The share of all workers' time that it has in any case, as what it finds is worth something beside nats.
     keeps_going
@@ -103,6 +103,10 @@ class Strategy(ABC, Generic[ProblemT]):
     def expected(self, seconds: float) -> float | None:
         """Return the nats that a quantum of this many seconds is expected to close; None to go by what was measured."""
         return None
+
+    def end(self) -> None:
+        """Have nothing left to do, or fail: say so to others that wait for what it would have found."""
+        self.is_done = True
 
     def last(self, budget: Budget) -> Quantum | None:
         """Return what is still worth doing when the run has ended before its time."""

@@ -16,7 +16,7 @@ from clampz.bounding.checkpoints.checkpoint import LINE, TITLE, resumed, save
 from clampz.bounding.checkpoints.schema import KINDS, SavedSearch, digest, saved_search
 from clampz.bounding.leaves.mini_bucket_bounds import MiniBucketBounds, Shape, WarmStart
 from clampz.bounding.options import BoundOptions
-from clampz.bounding.tree.branch_and_bound import BranchAndBound
+from clampz.bounding.problem import Problem
 from clampz.bounding.tree.nodes import Node
 
 OPEN = {"gap": 0.0, "exact": False, "time": 60.0, "threads": 1, "max_table": 4}
@@ -62,6 +62,10 @@ MODELS = {
 }
 
 
+# The fields that hold where leaves are open, and where bounds on them begin.
+STATES = {"closed", "state", "state_submodel", "sizes", "values"}
+
+
 def left(model, path, leaves=25):
     """What bound() leaves in a file, read back as it stands there."""
     bracket = cz.bound(model, leaves=leaves, checkpoint=path, **OPEN)
@@ -98,6 +102,8 @@ def test_the_search_is_the_one_that_was_left(name, tmp_path):
     bracket, kept = left(model, path)
     search = resumed(model, BoundOptions(**OPEN), path)
     for field, before, after in zip(SavedSearch._fields, kept, saved_search(search), strict=True):
+        if bracket.gap == 0 and field in STATES:  # what has no gap is closed when it is read
+            continue
         if field == "other":  # below a split it is as when it was last asked for, and now as it is
             chosen = ~np.isin(kept.parent, np.flatnonzero(kept.is_and))
             before, after = before[chosen], after[chosen]
@@ -109,7 +115,7 @@ def test_the_search_is_the_one_that_was_left(name, tmp_path):
 
 def test_deep_trees(tmp_path):
     model, path = frustrated(), tmp_path / "deep"
-    search = BranchAndBound(model, BoundOptions())
+    search = Problem(model, BoundOptions())
     node = search.frontier.root
     node.lower, node.upper = 0.0, 60.0
     for _ in range(10_000):
@@ -391,7 +397,7 @@ def test_equal_models_have_one_digest_and_others_have_not():
 def test_a_file_is_left_while_readers_look(tmp_path):
     """It is replaced whole: a reader meanwhile has the one before or the one after."""
     model, path = frustrated(9), tmp_path / "tree"
-    search = BranchAndBound(model, BoundOptions())
+    search = Problem(model, BoundOptions())
     search.trace.append(Point(0.0, -np.inf, np.inf, 1))
     save(search, path)
     done = threading.Event()
@@ -412,7 +418,7 @@ def test_a_file_is_left_while_readers_look(tmp_path):
 def test_regions_are_kept_once_they_have_come_to_their_end(tmp_path, finished):
     """Successive halving that was left half way begins anew, and has the time that there is then."""
     model, path = frustrated(9), tmp_path / "tree"
-    search = BranchAndBound(model, BoundOptions())
+    search = Problem(model, BoundOptions())
     search.trace.append(Point(0.0, -np.inf, np.inf, 1))
     halving = search.frontier.root.submodel.halving
     halving.mini_buckets, halving.max_table, halving.finished = (

@@ -9,9 +9,9 @@ from random_models import random_of_any_kind
 from simplifiable import Enumerated, random_model
 
 import clampz as cz
-from clampz.bounding.strategies import diving
 from clampz.bounding.conditioning import sum_sets
-from clampz.bounding.strategies.diving import Diving
+from clampz.bounding.strategies import diving
+from clampz.bounding.strategies.diving import Dives
 from clampz.errors import TooWideError
 from clampz.exact_inference.sums import lay_out_lanes
 from clampz.runtime.budget import Budget
@@ -68,7 +68,7 @@ def test_every_value_is_a_lower_bound_and_the_last_is_log_z(small_sums, first):
     for seed in range(first, first + 100):
         model = [wide_model, wide_model, random_model, random_of_any_kind][seed % 4](seed)
         truth = Enumerated(model).log_z
-        found = all_dives(Diving(model, some_beliefs(model, seed), max_table=float(seed % 3 * 8)), truth)
+        found = all_dives(Dives(model, some_beliefs(model, seed), max_table=float(seed % 3 * 8)), truth)
         lower, upper = found.ends
         assert found.complete and lower <= truth <= upper
         assert lower == upper or upper - lower < ROUNDING * (1 + abs(truth))
@@ -84,14 +84,14 @@ def test_variables_are_decided_one_by_one_or_many_at_once(small_sums, monkeypatc
         monkeypatch.setattr(diving, name, value)
     model = wide_model(seed + 1000)
     truth = Enumerated(model).log_z
-    lower, upper = all_dives(Diving(model, some_beliefs(model, seed), max_table=4.0), truth).ends
+    lower, upper = all_dives(Dives(model, some_beliefs(model, seed), max_table=4.0), truth).ends
     assert lower <= truth <= upper and (lower == upper or upper - lower < ROUNDING)
 
 
 def test_without_zeros_too():
     model = cz.generators.complete(14, weights=(-2, 2), rng=0)
     truth = cz.exact(model)
-    found = Diving(model, cz.bethe(model, max_iter=50).marginals.flat, max_table=2.0**8)
+    found = Dives(model, cz.bethe(model, max_iter=50).marginals.flat, max_table=2.0**8)
     first = found.step(Budget())
     assert truth.log_z - 5 < first < truth.log_z and not found.complete
     all_dives(found, truth.upper)
@@ -104,24 +104,24 @@ def test_sums_that_are_planned_and_then_not_taken(small_sums, monkeypatch, most)
     monkeypatch.setattr(diving, "MOST_GAINED", most)
     model = cz.generators.grid(5, 5, weights=(-3, 3), rng=0)
     truth = cz.exact(model)
-    lower, upper = all_dives(Diving(model, truth.marginals.flat, max_table=64.0), truth.upper).ends
+    lower, upper = all_dives(Dives(model, truth.marginals.flat, max_table=64.0), truth.upper).ends
     assert lower <= truth.upper and truth.lower <= upper and upper - lower < ROUNDING
 
 
 def test_states_are_drawn_where_the_likeliest_contradict_each_other(small_sums, monkeypatch):
     """After some turns others are tried; and where Z = 0 all comes to an end."""
     monkeypatch.setattr(diving, "PATIENCE", 0)
-    begun, begin_again = [], Diving._begin_again
+    begun, begin_again = [], Dives._begin_again
 
     def spied(self):
         begun.append(self)
         return begin_again(self)
 
-    monkeypatch.setattr(Diving, "_begin_again", spied)
+    monkeypatch.setattr(Dives, "_begin_again", spied)
     for seed in range(2000, 2030):
         model = wide_model(10 * seed)
         truth = Enumerated(model).log_z
-        lower, upper = all_dives(Diving(model, some_beliefs(model, seed), max_table=4.0), truth).ends
+        lower, upper = all_dives(Dives(model, some_beliefs(model, seed), max_table=4.0), truth).ends
         assert lower <= truth <= upper and (lower == upper or upper - lower < ROUNDING * (1 + abs(truth)))
     assert begun
 
@@ -129,8 +129,8 @@ def test_states_are_drawn_where_the_likeliest_contradict_each_other(small_sums, 
 def test_good_beliefs_are_worth_having():
     model = cz.generators.grid(6, 6, weights=(-6, 6), rng=1)
     truth = cz.exact(model)
-    good = Diving(model, truth.marginals.flat, max_table=64.0).step(Budget())
-    bad = Diving(model, 1 - truth.marginals.flat, max_table=64.0).step(Budget())
+    good = Dives(model, truth.marginals.flat, max_table=64.0).step(Budget())
+    bad = Dives(model, 1 - truth.marginals.flat, max_table=64.0).step(Budget())
     assert bad + 1 < good <= truth.upper
 
 
@@ -139,7 +139,7 @@ def test_z_is_zero():
     model = cz.Model(np.zeros((3, 2)), {(0, 1): none, (1, 2): np.eye(2)})
     odd = [[-math.inf, 0.0], [0.0, -math.inf]]  # a triangle of which no two are alike
     for impossible in (model, cz.Model(np.zeros((3, 2)), {(0, 1): odd, (1, 2): odd, (0, 2): odd})):
-        found = all_dives(Diving(impossible, np.full(6, 0.5), max_table=0.0), -math.inf)
+        found = all_dives(Dives(impossible, np.full(6, 0.5), max_table=0.0), -math.inf)
         assert found.complete and found.ends == (-math.inf, -math.inf) and found.num_sums == 0
 
 
@@ -147,7 +147,7 @@ def test_z_is_zero():
 @pytest.mark.parametrize("memory", [math.inf, 10_000.0])
 def test_next_to_nothing_to_sum(n, memory):
     model = cz.Model([[0.0, 1.0, 2.0]] * n, constant=3.0)
-    lower, upper = all_dives(Diving(model, np.full(3 * n, 1 / 3), memory=memory), 10.0).ends
+    lower, upper = all_dives(Dives(model, np.full(3 * n, 1 / 3), memory=memory), 10.0).ends
     truth = 3.0 + n * math.log(1 + math.e + math.e**2)
     assert lower <= truth <= upper and upper - lower < ROUNDING
 
@@ -155,7 +155,7 @@ def test_next_to_nothing_to_sum(n, memory):
 def test_a_dive_that_is_stopped_goes_on_from_where_it_was(small_sums):
     model = cz.generators.grid(4, 4, weights=(-3, 3), rng=0)
     truth = cz.exact(model)
-    found, num_stops = Diving(model, truth.marginals.flat, max_table=16.0), 0
+    found, num_stops = Dives(model, truth.marginals.flat, max_table=16.0), 0
     for most in range(1, 10_000):
         if found.is_over:
             break
@@ -168,7 +168,7 @@ def test_a_dive_that_is_stopped_goes_on_from_where_it_was(small_sums):
 
 def test_what_there_is_no_memory_for_is_not_summed():
     model = cz.generators.grid(4, 4, weights=(-3, 3), rng=0)
-    found = Diving(model, np.full(32, 0.5), memory=1000.0)
+    found = Dives(model, np.full(32, 0.5), memory=1000.0)
     assert found.step(Budget()) == -math.inf
     assert found.is_over and not found.complete and found.ends == (-math.inf, math.inf)
 
@@ -185,7 +185,7 @@ def test_sums_keep_to_the_memory(monkeypatch):
             raise
 
     monkeypatch.setattr(diving, "lay_out_lanes", spied)
-    found = Diving(model, truth.marginals.flat, memory=100_000.0)
+    found = Dives(model, truth.marginals.flat, memory=100_000.0)
     all_dives(found, truth.upper)
     assert refused and found.num_sums > 1 and found.ends[1] - found.ends[0] < ROUNDING
 
@@ -196,13 +196,13 @@ def test_what_is_too_much_to_remember_is_forgotten(small_sums, monkeypatch, most
     monkeypatch.setattr(diving, "MOST_WAITING", most)
     model = cz.generators.grid(4, 4, weights=(-3, 3), rng=0)
     truth = cz.exact(model)
-    found = all_dives(Diving(model, truth.marginals.flat, max_table=16.0), truth.upper)
+    found = all_dives(Dives(model, truth.marginals.flat, max_table=16.0), truth.upper)
     assert not found.complete and truth.log_z - 5 < found.ends[0] < truth.log_z and found.ends[1] == math.inf
 
 
 def test_dives_for_some_time():
     model = cz.generators.complete(12, weights=(-2, 2), rng=0)
     truth = cz.exact(model)
-    lower, upper = sum_sets(Diving(model, truth.marginals.flat), 60.0, Budget())
+    lower, upper = sum_sets(Dives(model, truth.marginals.flat), 60.0, Budget())
     assert lower <= truth.upper and truth.lower <= upper and upper - lower < ROUNDING
-    assert sum_sets(Diving(model, truth.marginals.flat), 0.0, Budget()) == (-math.inf, math.inf)
+    assert sum_sets(Dives(model, truth.marginals.flat), 0.0, Budget()) == (-math.inf, math.inf)

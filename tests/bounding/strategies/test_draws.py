@@ -11,14 +11,14 @@ import clampz as cz
 from clampz.approximations.mini_buckets.descent import BoundState
 from clampz.approximations.mini_buckets.proposals import Proposal
 from clampz.bounding.bracket import Bracket, PointEstimate
+from clampz.bounding.leaves import proposal_source
 from clampz.bounding.leaves.mini_bucket_bounds import MiniBucketBounds, Shape, WarmStart
-from clampz.bounding.marginals.sampled import draw_marginals
-from clampz.bounding.strategies import draws, proposal_source
-from clampz.bounding.strategies.draws import DrawsEstimate, Estimator
 from clampz.bounding.leaves.successive_halving import SuccessiveHalving, Trial
-from clampz.bounding.tree.branch_and_bound import BranchAndBound
+from clampz.bounding.marginals.sampled import draw_marginals
+from clampz.bounding.problem import Problem
+from clampz.bounding.strategies import draws
+from clampz.bounding.strategies.draws import Draws
 from clampz.runtime.budget import UNLIMITED, Budget
-from clampz.runtime.workers import Crew
 from clampz.sampling.statistics import Sampled, Tally
 
 OPEN = {"gap": 0.0, "exact": False, "time": 30.0}
@@ -56,7 +56,7 @@ def test_where_the_plan_is_fixed_the_draws_are_too_and_nothing_proven_depends_on
     )
     assert (first.estimate, first.standard_error) == (again.estimate, again.standard_error)
     assert first.estimate != other.estimate
-    monkeypatch.setattr(Estimator, "last", lambda *args: None)
+    monkeypatch.setattr(Draws, "last", lambda *args: None)
     without = cz.bound(model, leaves=4, max_table=16, threads=2, **OPEN)
     assert without.standard_error is None and without.interval() == (without.lower, without.upper)
     assert (without.lower, without.upper) == (first.lower, first.upper)
@@ -71,29 +71,28 @@ def halving_at(model, max_table):
     return halving
 
 
-def test_better_bounds_have_proposals_of_their_own(monkeypatch):
-    model = frustrated(3, 12)
-    monkeypatch.setattr(draws, "SHARE", math.inf)
-    estimator, budget = Estimator(model, cz.options.BoundOptions(), 0.0), Budget(30.0)
-    far, near = halving_at(model, 8), halving_at(model, 256)
-    with Crew(None, 1) as crew:
-        assert estimator.next(SuccessiveHalving(), crew, budget) is None  # nothing to draw from yet
-        for halving, number in ((far, 1), (far, 1), (near, 2), (near, 2), (far, 2)):
-            estimator.take(estimator.next(halving, crew, budget).result())
-            assert len(estimator.sampled) == number
-        job = estimator.next(near, crew, budget)
-        assert estimator.next(near, crew, budget) is None  # one piece after another
-        job.result()
-        monkeypatch.setattr(draws, "SHARE", 0.0)
-        estimator.take(job.result())
-        assert estimator.next(near, crew, budget) is None
-    first, second = estimator.sampled
+def drawn(strategy, quantum):
+    """What the problem has, after a quantum was done."""
+    strategy.take(quantum, quantum.function(*quantum.args, quantum.budget))
+    return strategy.problem.sampled
+
+
+def test_better_bounds_have_proposals_of_their_own():
+    problem, budget = Problem(frustrated(3, 12), cz.options.BoundOptions()), Budget(30.0)
+    strategy, submodel = Draws(problem), problem.frontier.root.submodel
+    assert strategy.next(1.0, budget, 1) is None  # nothing to draw from yet
+    far, near = halving_at(problem.rest, 8), halving_at(problem.rest, 256)
+    for halving, number in ((far, 1), (far, 1), (near, 2), (near, 2), (far, 2)):
+        submodel.halving = halving
+        assert len(drawn(strategy, strategy.next(1.0, budget, 1))) == number
+    first, second = problem.sampled
     assert (first.bound, second.bound) == pytest.approx((far.upper, near.upper))
-    assert estimator.num_doublings == len(first.doublings) + len(second.doublings)
+    assert problem.news == (problem.ends, len(first.doublings) + len(second.doublings))
     # the same numbers, and for each proposal its own
+    lane = problem.rest.unary.flat
     proposal = Proposal.of(
-        BoundState.upper(near.mini_buckets.tables_above(budget), model.unary.flat, near.state.above, budget=UNLIMITED),
-        model.unary.flat,
+        BoundState.upper(near.mini_buckets.tables_above(budget), lane, near.state.above, budget=UNLIMITED),
+        lane,
         budget=UNLIMITED,
     )
     weights = proposal.draw(2 << draws.SEED_BITS, 0).log_weights
@@ -102,14 +101,13 @@ def test_better_bounds_have_proposals_of_their_own(monkeypatch):
 
 def test_the_last_draws_come_to_an_end():
     """Where there are more than enough already, none are made."""
-    model, budget = frustrated(3, 8), Budget(30.0)
-    estimator, halving = Estimator(model, cz.options.BoundOptions(), 0.0), halving_at(model, 8)
-    with Crew(None, 1) as crew:
-        for number in (draws.LAST_BLOCKS, draws.LAST_BLOCKS, 100, 100):
-            if number == 100:
-                estimator.sampled[-1] = replace(estimator.sampled[-1], num_blocks=100)
-            estimator.take(estimator.last(halving, crew, budget).result())
-            assert estimator.sampled[-1].num_blocks == number
+    problem, budget = Problem(frustrated(3, 8), cz.options.BoundOptions()), Budget(30.0)
+    problem.frontier.root.submodel.halving = halving_at(problem.rest, 8)
+    strategy = Draws(problem)
+    for number in (draws.LAST_BLOCKS, draws.LAST_BLOCKS, 100, 100):
+        if number == 100:
+            problem.sampled[-1] = replace(problem.sampled[-1], num_blocks=100)
+        assert drawn(strategy, strategy.last(budget))[-1].num_blocks == number
 
 
 def test_draws_are_made_beside_the_search():
@@ -133,14 +131,11 @@ def test_a_search_that_is_gone_on_with_begins_its_draws_again(tmp_path):
         assert low <= cz.exact(model).log_z <= high and bracket.estimate_by == "sampling"
 
 
-def search_with(guess, found):
-    search = BranchAndBound(frustrated(0, 6), cz.options.BoundOptions())
-    search.budget, search.estimate = Budget(), guess
-    search.frontier.root.lower, search.frontier.root.upper = 1.0, 3.0
-    search._estimator = Estimator(search.rest, search.options, 0.0)
-    search._estimator.take(DrawsEstimate(None, None, 0.0))
-    search._estimator.sampled = [found]
-    return search
+def problem_with(estimate, found):
+    problem = Problem(frustrated(0, 6), cz.options.BoundOptions())
+    problem.estimate, problem.sampled = estimate, [found]
+    problem.tighten(1.0, 3.0)
+    return problem
 
 
 def test_who_comes_first():
@@ -148,30 +143,30 @@ def test_who_comes_first():
     good, dead = sampled(), Sampled(3.0).with_block(np.full(100, -np.inf))
     few = Sampled(3.0).with_block(np.array([2.0] * 5 + [-np.inf] * 10))
     wild = Sampled(3.0).with_block(np.log(np.array([1.0] * 60 + [1e-9] * 1_200_000)))
-    for guess, found, by in [
+    for estimate, found, by in [
         (PointEstimate(1.5), good, "sampling"),
         (PointEstimate(None, "Bethe was not run."), good, "sampling"),
         (PointEstimate(1.5, by="counting"), good, "counting"),
         (PointEstimate(1.5), dead, "Bethe"),
         (PointEstimate(1.5), few, "Bethe"),
     ]:
-        bracket = search_with(guess, found)._bracket("time")
+        bracket = problem_with(estimate, found).result("time", 1.0)
         assert bracket.estimate_by == by
         assert (bracket.standard_error is not None) == (by == "sampling")
         assert bracket.lower <= bracket.estimate <= bracket.upper
         assert bracket.sampled == (found,)
-    narrow = search_with(PointEstimate(1.5), wild)
-    assert narrow._bracket("time").estimate_by == "sampling"
+    narrow = problem_with(PointEstimate(1.5), wild)
+    assert narrow.result("time", 1.0).estimate_by == "sampling"
     narrow.frontier.root.upper = 1.0 + wild.standard_error  # a number from between the ends is nearer
-    assert narrow._bracket("time").estimate_by == "Bethe"
-    closed = search_with(PointEstimate(1.5), good)
+    assert narrow.result("time", 1.0).estimate_by == "Bethe"
+    closed = problem_with(PointEstimate(1.5), good)
     closed.frontier.root.upper = 1.0
-    assert closed._bracket("exact").estimate_by == "bounds"
+    assert closed.result("exact", 1.0).estimate_by == "bounds"
 
 
 def test_draws_that_chance_led_outside_the_bracket():
     """Never outside in what is said: the estimate is held inside, and an interval that misses the bracket is none."""
-    bracket = search_with(PointEstimate(None, ""), sampled(log_z=0.5))._bracket("time")
+    bracket = problem_with(PointEstimate(None, ""), sampled(log_z=0.5)).result("time", 1.0)
     assert (bracket.estimate, bracket.interval()) == (1.0, (1.0, 3.0))
     low, high = replace(bracket, sampled=(sampled(log_z=2.99, bound=3.5),)).interval()
     assert 1.0 < low < high == 3.0
@@ -188,7 +183,7 @@ def test_no_more_than_their_share_of_time_and_memory(monkeypatch):
 
 @pytest.mark.parametrize("confidence", [0, 1.5, "high"])
 def test_a_confidence_that_is_none_is_refused(confidence):
-    bracket = search_with(PointEstimate(1.5), sampled())._bracket("time")
+    bracket = problem_with(PointEstimate(1.5), sampled()).result("time", 1.0)
     assert isinstance(bracket, Bracket)
     with pytest.raises(cz.errors.OptionError, match="confidence"):
         bracket.interval(confidence)
@@ -229,4 +224,5 @@ def test_nothing_is_computed_before_there_are_draws(monkeypatch):
         raise AssertionError("computed")
 
     monkeypatch.setattr(draws, "score_rounding", computed)
-    assert Estimator(cz.generators.grid(3, 3, rng=0), cz.options.BoundOptions(), 0.0).num_doublings == 0
+    problem = Problem(cz.generators.grid(3, 3, rng=0), cz.options.BoundOptions())
+    assert Draws(problem).next(1.0, Budget(1.0), 1) is None and problem.news == (problem.ends, 0)

@@ -7,15 +7,14 @@ import pytest
 
 import clampz as cz
 from clampz.bounding.options import BoundOptions
-from clampz.bounding.strategies import exact_sum
-from clampz.bounding.strategies.exact_sum import WholeWork
-from clampz.bounding.tree import branch_and_bound
+from clampz.bounding.problem import Problem
+from clampz.bounding.strategies import counting, exact_sum
+from clampz.bounding.strategies.exact_sum import ExactSum
 from clampz.exact_inference import cost, slices, slicing
 from clampz.exact_inference.plans import ExactPlan
 from clampz.exact_inference.slicing import Slicing
 from clampz.model.batch import Batch
 from clampz.runtime.budget import Budget
-from clampz.runtime.workers import Crew, finished
 
 
 @pytest.fixture
@@ -24,7 +23,7 @@ def in_slices(monkeypatch):
     monkeypatch.setattr(cost, "CACHED_ENTRIES", 2.0**6)
     monkeypatch.setattr(slicing, "QUICK_SECONDS", 0.0)
     monkeypatch.setattr(slicing, "SLICE_SECONDS", 1.5 * cost.SECONDS_PER_SUM)
-    monkeypatch.setattr(branch_and_bound, "FINISH_SECONDS", 0.0)
+    monkeypatch.setattr(exact_sum, "FINISH_SECONDS", 0.0)
     summed = []
 
     def counted(*work):
@@ -61,58 +60,91 @@ def test_slices_of_a_search_are_of_the_users_model(in_slices, kind):
 
 def test_without_exact_sums_there_are_no_slices(in_slices, monkeypatch):
     monkeypatch.setattr(exact_sum, "Slices", lambda *args: pytest.fail("a sum was begun"))
-    for name in ("plan_in_a_moment", "start_plan", "start_count", "simplify_once"):
-        monkeypatch.setattr(branch_and_bound, name, lambda *args, **options: pytest.fail("the whole was looked at"))
+    for home, name in (
+        (exact_sum, "plan_in_a_moment"),
+        (exact_sum, "plan_whole"),
+        (counting, "count"),
+        (Problem, "presolve"),
+    ):
+        monkeypatch.setattr(home, name, lambda *args, **options: pytest.fail("the whole was looked at"))
     monkeypatch.setattr(slicing.Slicer, "plan", lambda *args, **options: pytest.fail("a sum was planned"))
     model = cz.generators.grid(4, 4, weights=(-3, 3), rng=0)
     found = cz.bound(model, exact=False, gap=0.5, leaves=4, time=10.0)
     assert not in_slices and found.lower < found.upper
 
 
-def test_slices_that_are_done_and_bounds_on_the_others_are_ends_of_the_whole():
-    model = cz.generators.grid(4, 4, weights=(-3, 3), rng=0)
-    truth, work = cz.exact(model), WholeWork()
+def planned(model, plan, budget, num_workers, monkeypatch):
+    """The strategy once it knows how to sum a model."""
+    whole = ExactPlan(Batch.of(model), None, False, slices=plan)
+    monkeypatch.setattr(exact_sum, "plan_whole", lambda *args: whole)
+    strategy = ExactSum(Problem(model, BoundOptions()))
+    done(strategy, strategy.next(1.0, budget, num_workers))
+    assert strategy.problem.facts.plan is whole and strategy.problem.facts.is_summing
+    return strategy
+
+
+def done(strategy, quantum):
+    """Have a quantum done, and the strategy take what came of it."""
+    local = () if quantum.where == "anywhere" else (quantum.budget,)  # as another process has it
+    strategy.take(quantum, quantum.function(*quantum.args, *local))
+
+
+def under_way(strategy, budget, num_workers):
+    """All quanta that may be under way at once."""
+    return list(iter(lambda: strategy.next(1.0, budget, num_workers), None))
+
+
+def test_slices_that_are_done_and_bounds_on_the_others_are_ends_of_the_whole(monkeypatch):
+    model, budget = cz.generators.grid(4, 4, weights=(-3, 3), rng=0), Budget()
+    truth = cz.exact(model)
     plan = Slicing((5, 6, 9, 10), 1e9, 16, num_workers=2)  # one slice at a time
-    ends = []
-    with Crew(None, 2) as crew:
-        work.add_sum(ExactPlan(Batch.of(model), None, False, slices=plan), BoundOptions(), crew, Budget())
-        pending = {}
-        while not work.summed or pending:  # the slices may be done before the bounds on them
-            while (begun := work.next(crew, len(pending))) is not None:
-                pending[begun[0]] = begun[1]
-            assert sum(asked.by == "slices" for asked in pending.values()) <= 2
-            for job in finished(pending, 1.0):
-                asked = pending.pop(job)
-                ends.append((asked.by, *work.take(asked, job.result())))
-    assert [by for by, *_ in ends].count("bounds") == 1 and [by for by, *_ in ends].count("slices") == 16
-    lower, upper = -math.inf, math.inf
-    for _, low, high in ends:
-        assert lower <= low <= truth.upper and truth.lower <= high <= upper
-        lower, upper = low, high
-    assert upper - lower < 1e-9
+    strategy = planned(model, plan, budget, 2, monkeypatch)
+    problem, before, labels = strategy.problem, strategy.problem.ends, []
+    assert strategy.seconds_left(2) == pytest.approx(plan.duration)
+    while quanta := under_way(strategy, budget, 2):
+        assert sum(quantum.label is exact_sum.sum_slices for quantum in quanta) == 2
+        assert strategy.bytes_needed() == plan.num_bytes
+        for quantum in quanta:
+            done(strategy, quantum)
+            labels.append(quantum.label)
+            lower, upper = problem.ends
+            assert before[0] <= lower <= truth.upper and truth.lower <= upper <= before[1]
+            before = lower, upper
+            num_done = labels.count(exact_sum.sum_slices)
+            assert strategy.seconds_left(2) == pytest.approx(plan.duration * (1 - num_done / 16))
+    assert labels.count(exact_sum.bound_slices) == 1 and labels.count(exact_sum.sum_slices) == 16
+    assert problem.closed and problem.gap < 1e-9
 
 
-@pytest.mark.parametrize(("threads", "time", "most"), [(1, 1e9, 1), (4, 1e9, 4), (4, 1.0, 3)])
-def test_a_sum_that_is_done_soon_has_all_workers(threads, time, most):
+@pytest.mark.parametrize(("num_workers", "time", "most"), [(1, 1e9, 1), (4, 1e9, 4), (4, 1.0, 3)])
+def test_a_sum_that_is_done_soon_has_all_workers(num_workers, time, most, monkeypatch):
     """One that may not be leaves somebody for bounds."""
-    model, work, num_begun = cz.generators.grid(3, 3, rng=0), WholeWork(), 0
-    with Crew(None, threads) as crew:
-        plan = Slicing(tuple(range(9)), 1e7, 512, num_workers=threads)
-        work.add_sum(ExactPlan(Batch.of(model), None, False, slices=plan), BoundOptions(), crew, Budget(time))
-        while (begun := work.next(crew, 99)) is not None:
-            num_begun += begun[1].by == "slices"
-            begun[0].result()
-    assert num_begun == most
+    plan = Slicing(tuple(range(9)), 1e7, 512, num_workers=num_workers)
+    strategy = planned(cz.generators.grid(3, 3, rng=0), plan, Budget(time), num_workers, monkeypatch)
+    assert len(under_way(strategy, Budget(time), num_workers)) == most
 
 
-def test_methods_wait_until_a_worker_has_time():
-    work, begun = WholeWork(), []
-    with Crew(None, 2) as crew:
-        for k in range(3):
-            work.add(lambda k=k: begun.append(k) or crew.submit(lambda: (float(k), math.inf)))
-        jobs = []
-        while (one := work.next(crew, len(jobs))) is not None:
-            jobs.append(one)
-        assert begun == [0, 1]
-        assert [work.take(asked, job.result()) for job, asked in jobs] == [(0.0, math.inf), (1.0, math.inf)]
-        assert work.next(crew, 0) is not None and begun == [0, 1, 2] and not work.summed
+def test_where_there_is_no_plan_workers_have_its_memory(monkeypatch):
+    """Also where time is over before the sum is; where a plan is fixed nothing depends on when that is known."""
+    monkeypatch.setattr(exact_sum, "plan_whole", lambda *args: None)
+    for options, share in ({}, 0.8), ({"max_table": 8, "leaves": 4}, 0.3):
+        strategy = ExactSum(Problem(cz.generators.grid(3, 3, rng=0), BoundOptions(memory="60MB", threads=2, **options)))
+        assert strategy.problem.worker_bytes == pytest.approx(0.3 * 60e6 / 2)
+        done(strategy, strategy.next(1.0, Budget(60.0), 2))
+        assert strategy.is_done and strategy.problem.facts.is_planned
+        assert strategy.problem.worker_bytes == pytest.approx(share * 60e6 / 2)
+        assert strategy.problem.frontier.options.worker_bytes == strategy.problem.worker_bytes
+
+
+def test_a_sum_whose_time_is_over_makes_room(monkeypatch):
+    """As soon as what is under way is in."""
+    plan, budget = Slicing(tuple(range(9)), 1e7, 512), Budget()
+    strategy = planned(cz.generators.grid(3, 3, rng=0), plan, budget, 1, monkeypatch)
+    (last,) = under_way(strategy, budget, 1)
+    last.budget.end()
+    assert strategy.next(1.0, budget, 1) is None and not strategy.is_done
+    done(strategy, last)
+    assert strategy.is_done and not strategy.problem.facts.is_summing and strategy.seconds_left(1) == math.inf
+    idle = planned(cz.generators.grid(3, 3, rng=0), plan, budget, 1, monkeypatch)
+    idle._until.end()
+    assert idle.next(1.0, budget, 1) is None and idle.is_done

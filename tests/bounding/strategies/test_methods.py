@@ -1,4 +1,4 @@
-"""Methods beside the tree: mean field, Bethe, TRW and the best configuration."""
+"""Methods on all of the model, each quantum from where the last one ended, and the best configuration."""
 
 import math
 
@@ -9,9 +9,25 @@ from random_models import frustrated
 
 import clampz as cz
 from clampz.approximations.mean_field import mean_field
-from clampz.bounding.strategies.methods import run_both, run_mean_field, run_mode, run_trw
+from clampz.bounding.options import BoundOptions
+from clampz.bounding.problem import Problem
+from clampz.bounding.strategies.best_configuration import BestConfiguration
+from clampz.bounding.strategies.bethe import Bethe
+from clampz.bounding.strategies.mean_field import MeanField
+from clampz.bounding.strategies.trw import Trw
 from clampz.map_inference import mode
 from clampz.runtime.budget import Budget
+
+
+def run(kind, problem, most=200):
+    """Run a strategy until it has nothing left to do."""
+    strategy, budget = kind(problem), Budget(60.0)
+    for _ in range(most):
+        quantum = strategy.next(30.0, budget, 1)
+        if quantum is None or strategy.is_done:
+            break
+        strategy.take(quantum, quantum.function(*quantum.args, quantum.budget))
+    return problem.ends
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -21,26 +37,39 @@ def test_fields_of_balanced_models_gain_by_bethe_and_are_lower_bounds(seed):
     if seed % 2:
         model = model.flip(rng.random(9) < 0.5)
     alone = cz.mean_field(model, seed=0)
-    start = alone.marginals.flat if seed % 3 else None
-    lower, upper = run_mean_field(model, cz.options.BoundOptions(), 30.0, start=start)
+    problem = Problem(model, BoundOptions())
+    by_fields = run(MeanField, problem)[0] if seed % 3 else -math.inf
+    lower, upper = run(Bethe, problem)
     log_z = cz.exact(model).log_z
-    assert lower <= log_z + 1e-9 * max(1.0, abs(log_z)) and log_z <= upper
+    assert by_fields <= lower <= log_z + 1e-9 * max(1.0, abs(log_z)) and log_z <= upper
     assert lower >= alone.lower - 1e-6
 
 
 def test_fields_of_mixed_models_are_those_of_mean_field():
     model = frustrated(2)
-    assert run_mean_field(model, cz.options.BoundOptions(), 30.0)[0] == cz.mean_field(model, seed=0).lower
+    problem = Problem(model, BoundOptions())
+    lower = run(MeanField, problem)[0]
+    assert lower == cz.mean_field(model, seed=0).lower
+    assert run(Bethe, problem)[0] == lower  # which is no bound here
 
 
-def test_one_after_the_other_is_as_good_as_both_at_once():
+@pytest.mark.parametrize(("kind", "end"), [(MeanField, "lower"), (Trw, "upper")])
+def test_many_short_quanta_come_as_far_as_a_long_one(kind, end):
     model = cz.generators.grid(6, 6, weights=(-2, 2), rng=0)
-    options = cz.options.BoundOptions()
-    lower, upper = run_both(model, options, 20.0)
-    assert lower <= cz.exact(model).log_z <= upper
-    assert lower == pytest.approx(run_mean_field(model, options, 20.0)[0], abs=1e-6)
-    assert upper == pytest.approx(run_trw(model, options, 20.0)[1], abs=1e-6)
-    assert run_both(model, options, 0.0, Budget(0.0))[1] == math.inf
+    truth = cz.exact(model)
+    found = [run(kind, Problem(model, BoundOptions(max_iter=sweeps))) for sweeps in (10_000, 20)]
+    for lower, upper in found:
+        assert lower <= truth.upper and truth.lower <= upper
+    at = ("lower", "upper").index(end)
+    assert math.isfinite(found[0][at]) and found[0][at] == pytest.approx(found[1][at], abs=1e-3)
+
+
+def test_trw_optimizes_its_edge_weights():
+    model = cz.generators.grid(6, 6, weights=(-2, 2), rng=0)
+    upper = run(Trw, Problem(model, BoundOptions()))[1]
+    assert (
+        upper == pytest.approx(cz.trw(model, edge_weights="optimized").upper, abs=1e-3) and upper < cz.trw(model).upper
+    )
 
 
 @pytest.mark.parametrize("has_room", [False, True])
@@ -48,7 +77,7 @@ def test_one_after_the_other_is_as_good_as_both_at_once():
 def test_the_best_configuration_is_a_lower_bound_and_mean_field_raises_it(monkeypatch, seed, has_room):
     monkeypatch.setattr(type(mean_field), "fits", lambda *_: has_room)
     model = random_factors(np.random.default_rng(seed))
-    lower, upper = run_mode(model, cz.options.BoundOptions(), 30.0)
+    lower, upper = run(BestConfiguration, Problem(model, BoundOptions()), most=1)
     truth, best = cz.exact(model), cz.mode(model)
     assert lower <= truth.upper and truth.lower <= upper
     assert lower >= best.score - 1e-9 * max(1.0, abs(best.score)) or best.states is None
@@ -57,5 +86,8 @@ def test_the_best_configuration_is_a_lower_bound_and_mean_field_raises_it(monkey
 
 def test_the_best_configuration_is_not_looked_for_without_memory(monkeypatch):
     monkeypatch.setattr(mode, "SPARE_BYTES", 0)
-    model = cz.generators.grid(300, 300, rng=0)
-    assert run_mode(model, cz.options.BoundOptions(memory=1_000_000), 30.0) == (-np.inf, np.inf)
+    problem = Problem(cz.generators.grid(300, 300, rng=0), BoundOptions(memory="40MB", threads=100))
+    strategy = BestConfiguration(problem)
+    quantum = strategy.next(30.0, Budget(60.0), 1)
+    strategy.take(quantum, quantum.function(*quantum.args, quantum.budget))
+    assert strategy.is_done and problem.ends == (-np.inf, np.inf)

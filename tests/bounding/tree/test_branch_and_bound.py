@@ -8,15 +8,17 @@ import pytest
 from random_models import frustrated, random_of_any_kind
 
 import clampz as cz
-from clampz.bounding.leaves.evaluate import solve_leaves
+from clampz.approximations import method_choice
+from clampz.bounding import problem as problems
+from clampz.bounding.leaves.successive_halving import SuccessiveHalving, may_begin
 from clampz.bounding.options import BoundOptions
-from clampz.bounding.strategies import initial_bounds
-from clampz.bounding.leaves.successive_halving import SuccessiveHalving
-from clampz.bounding.tree import branch_and_bound
-from clampz.bounding.tree.branch_and_bound import BranchAndBound
-from clampz.bounding.tree.frontier import Refine, work_on
+from clampz.bounding.problem import Problem
+from clampz.bounding.strategies import bethe
+from clampz.bounding.strategies.bethe import Bethe
+from clampz.bounding.strategies.branch_and_bound import BranchAndBound
+from clampz.bounding.strategies.draws import Draws
+from clampz.bounding.strategies.exact_sum import ExactSum
 from clampz.runtime.budget import Budget
-from clampz.runtime.workers import Crew
 
 
 @pytest.mark.parametrize("exact", [False, True])
@@ -149,16 +151,18 @@ def test_a_leaf_that_comes_after_the_sum_of_the_whole_changes_nothing():
     large = 1e15 + rng.integers(0, 8, (2, 2, 2)) / 8
     edges = {(0, 1): 0.3 * rng.normal(size=(2, 2)), (1, 2): rng.normal(size=(2, 2)) - 1e15}
     model = cz.Model([[0, 0]] * 3, edges, factors=[((0, 1, 2), large)])
-    late = BranchAndBound(model, BoundOptions())
-    late.budget = Budget()
-    asked = Refine(late.frontier.root, work_on([late.frontier.root], late.options, late.budget))
-    leaf = solve_leaves(asked.work, late.budget)
-    crew = Crew(None, 1)
-    assert late._plan_of_whole(crew) is None and late.closed
-    ends = late._ends()
-    late._take(asked, leaf, crew)
+    problem = Problem(model, BoundOptions())
+    problem.facts.is_bounded = True
+    tree, budget = BranchAndBound(problem), Budget()
+    problem.frontier.push(problem.frontier.root)
+    late = tree.next(1.0, budget, 1)
+    leaf = late.function(*late.args, late.budget)
+    ExactSum(problem).begin(budget, 1)
+    assert problem.closed
+    ends = problem.ends
+    tree.take(late, leaf)
     truth = cz.exact(model)
-    assert late._ends() == ends and late._reason() == "exact"
+    assert problem.ends == ends and problem.narrow() == "exact"
     assert ends[0] <= truth.upper and truth.lower <= ends[1]
 
 
@@ -170,8 +174,8 @@ def bethe_says(monkeypatch: pytest.MonkeyPatch, log_z: float | None, time: float
         value = math.nan if log_z is None else log_z
         return replace(found, steps=(replace(found.steps[-1], log_z=value, converged=log_z is not None),))
 
-    monkeypatch.setattr(initial_bounds, "clamp_on", said)
-    monkeypatch.setattr(branch_and_bound.Estimator, "estimate", lambda *args: None)  # draws would be better
+    monkeypatch.setattr(bethe, "clamp_on", said)
+    monkeypatch.setattr(Draws, "last", lambda *args: None)  # draws would be better
     return cz.bound(frustrated(4, 12), gap=0.0, exact=False, leaves=2, max_table=8, time=time)
 
 
@@ -191,7 +195,7 @@ def test_without_an_estimate_the_bracket_says_why(monkeypatch, value, time, why)
 
 
 def test_a_bracket_gone_on_with_has_an_estimate_too(monkeypatch, tmp_path):
-    monkeypatch.setattr(branch_and_bound.Estimator, "estimate", lambda *args: None)  # what Bethe says
+    monkeypatch.setattr(Draws, "last", lambda *args: None)  # what Bethe says
     model, path = cz.generators.grid(12, 12, weights=(-2, 2), rng=0), tmp_path / "tree"
     options = {"gap": 0.0, "exact": False, "max_iter": 20, "max_table": 8, "time": 30.0, "checkpoint": path}
     first, again = (cz.bound(model, leaves=leaves, **options) for leaves in (1, 2))
@@ -204,20 +208,20 @@ def test_what_was_simplified_in_part_is_not_searched(monkeypatch):
     model = cz.generators.from_graph(12, [(i, (i + 1) % 10) for i in range(10)] + [(0, 10), (5, 11)], rng=0)
     for complete in (True, False):
         part = replace(cz.simplify(model, marginals=False, pairwise=True), is_complete=complete)
-        monkeypatch.setattr(branch_and_bound, "simplify_once", lambda *args, part=part, **options: part)
-        asked = BranchAndBound(model, BoundOptions())
-        asked._simplify(Budget(1.0))
-        assert asked.simplified == complete
+        monkeypatch.setattr(problems, "simplify_once", lambda *args, part=part, **options: part)
+        problem = Problem(model, BoundOptions())
+        problem.presolve(Budget(1.0))
+        assert problem.simplified == complete
 
 
 def test_a_model_is_simplified_if_there_is_memory_for_that():
     """A resumed search is about what it was about before, whatever memory it has now."""
     model = cz.generators.cycle(12, rng=0)
-    for memory, num_left in ((100, 12), ("1MB", 0)):
-        begun = BranchAndBound(model, BoundOptions(memory=memory))
-        begun._simplify(Budget())
-        assert begun.rest.num_variables == num_left
-    assert BranchAndBound(model, BoundOptions(memory=100), simplified=True).rest.num_variables == 0
+    for memory, num_left in ((3000, 12), ("1MB", 0)):
+        problem = Problem(model, BoundOptions(memory=memory))
+        problem.presolve(Budget())
+        assert problem.rest.num_variables == num_left
+    assert Problem(model, BoundOptions(memory=3000), simplified=True).rest.num_variables == 0
 
 
 def test_a_tree_that_is_clamped_to_its_end_is_closed():
@@ -239,28 +243,25 @@ def test_small_components_do_not_keep_the_large_one_waiting():
     assert both[1].gap < 1.5 * both[0].gap
 
 
-@pytest.mark.parametrize("summed", [False, True])
-def test_workers_have_the_memory_of_a_sum_that_is_not_made(summed):
-    """Enough for mini-buckets that did not fit into their own share: a plan that runs is waited for."""
+def test_workers_have_the_memory_of_a_sum_that_is_not_made():
+    """Enough for mini-buckets that did not fit into their own share."""
     model, options = cz.generators.grid(100, 100, rng=0), BoundOptions(memory="60MB", threads=2, gap=0.5)
-    work = BranchAndBound(model, options)
-    work.budget = Budget(100.0)
-    with Crew(None, 2) as crew:
-        planned = crew.beside(lambda: "a plan" if summed else None)
-        found = work._give_memory_to_workers(planned)
-    assert found is work.frontier.options
-    assert found.worker_bytes == pytest.approx((0.3 if summed else 0.8) * 60e6 / 2)
-    assert branch_and_bound.may_begin(model, found, 100.0) != summed
+    problem = Problem(model, options)
+    assert not may_begin(model, problem.options, 100.0)
+    problem.sum_nothing()
+    found = problem.frontier.options
+    assert found is problem.options and found.worker_bytes == pytest.approx(0.8 * 60e6 / 2)
+    assert may_begin(model, found, 100.0)
     assert found.num_bytes == options.num_bytes and found.gap == options.gap
-    assert work._give_memory_to_workers(None).worker_bytes == pytest.approx(0.8 * 60e6 / 2)
+    assert Problem(model, replace(options, exact=False)).worker_bytes == found.worker_bytes
 
 
-def test_regions_leave_the_lower_bound_to_bethe_where_that_leads(monkeypatch):
+def test_mini_buckets_leave_the_lower_bound_to_bethe_where_that_leads(monkeypatch):
     model = cz.generators.grid(5, 5, weights=(0, 2), rng=0)
     mixed = cz.generators.grid(5, 5, weights=(-2, 2), rng=0)
-    assert not initial_bounds.bethe_leads(model)
-    monkeypatch.setattr(initial_bounds, "MANY_EDGES", 10)
-    assert initial_bounds.bethe_leads(model) and not initial_bounds.bethe_leads(mixed)
+    assert not method_choice.bethe_leads(model)
+    monkeypatch.setattr(method_choice, "MANY_EDGES", 10)
+    assert method_choice.bethe_leads(model) and not method_choice.bethe_leads(mixed)
     for each, ends in ((model, {"upper"}), (mixed, {"upper", "lower"})):
         halving, asked = SuccessiveHalving(), set()
         while (step := halving.next(each, BoundOptions(max_table=8), 1.0)) is not None:
@@ -285,13 +286,14 @@ def test_a_bracket_is_not_below_the_best_configuration(exact):
 
 def test_bethe_is_not_asked_where_its_tables_take_longer_than_it_has():
     """However few edges there are."""
-    model = cz.generators.grid(12, 12, labels=60, rng=0)
-    estimate, lower = initial_bounds.bethe_estimate(model, cz.options.BoundOptions(), Budget(0.5), math.inf, math.inf)
-    assert estimate.value is None and estimate.why_none == "There was no time for Bethe." and lower == -np.inf
+    problem = Problem(cz.generators.grid(12, 12, labels=60, rng=0), BoundOptions())
+    strategy = Bethe(problem)
+    quantum = strategy.next(0.5, Budget(0.5), 1)
+    strategy.take(quantum, quantum.function(*quantum.args, quantum.budget))
+    assert problem.estimate.value is None and problem.estimate.why_none == "There was no time for Bethe."
+    assert problem.ends == (-math.inf, math.inf)
 
 
-def test_there_are_no_quick_bounds_where_the_first_sweep_takes_longer_than_they_have():
-    model = cz.generators.grid(12, 12, labels=60, rng=0)
-    assert initial_bounds.initial_bounds(model, cz.options.BoundOptions(), Budget(0.1), math.inf, math.inf) is None
-    found = cz.bound(model, time=1)
+def test_where_the_first_sweep_takes_longer_than_there_is_the_ends_are_finite():
+    found = cz.bound(cz.generators.grid(12, 12, labels=60, rng=0), time=0.1)
     assert -math.inf < found.lower <= found.upper < math.inf

@@ -4,8 +4,10 @@ import numpy as np
 from random_models import frustrated
 
 import clampz as cz
-from clampz.bounding.tree.branch_and_bound import BranchAndBound
+from clampz.bounding.problem import Problem
+from clampz.bounding.strategies import STRATEGIES
 from clampz.bounding.tree.frontier import bytes_needed
+from clampz.portfolio.scheduler import Scheduler
 from clampz.runtime.budget import Budget
 from clampz.runtime.workers import Crew
 
@@ -21,12 +23,12 @@ def test_memory_prunes_the_frontier_and_loses_nothing():
 def test_a_branch_is_cut_out_only_where_there_is_memory_for_a_model_of_its_own():
     model = frustrated(5, 12)
     for memory, cut in (("10MB", True), (bytes_needed(model), False)):
-        search = BranchAndBound(
+        problem = Problem(
             model, cz.options.BoundOptions(exact=False, gap=0.0, leaves=60, time=20.0, memory=memory, max_table=4)
         )
         with Crew(None, 1) as crew:
-            *_, bracket = search.run(crew, Budget(20.0))
-        nodes, submodels = [search.frontier.root], set()
+            *_, bracket = Scheduler(problem, STRATEGIES).run(crew, Budget(20.0))
+        nodes, submodels = [problem.frontier.root], set()
         while nodes:
             node = nodes.pop()
             nodes += node.children

@@ -34,7 +34,7 @@ COUNTING_WORK, MOST_COUNTED = 2**21, 2_000
 # More table entries than any machine has.
 ENDLESS = 2**62
 # At most, and about: for each variable and function of a model, and each neighbour that may be looked at for it.
-SECONDS_PER_FUNCTION, SECONDS_PER_LOOK = 1e-6, 1e-9
+SECONDS_PER_FUNCTION, SECONDS_PER_LOOK = 1e-6, 1e-8
 # Seconds that building a structure and its tables takes for each variable, about.
 BUILDING_SECONDS = 3.2e-6
 # Entries of all tables for each variable, about, at a limit: a number times a power of it, since larger tables are

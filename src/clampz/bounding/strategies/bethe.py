@@ -52,10 +52,16 @@ class Bethe(Strategy[Problem]):
             self.is_done = found.converged
             return
         point, lower = found
+        problem.facts.is_estimated = True
         if problem.estimate.by == "Bethe":
             problem.estimate = point
         problem.tighten(lower, math.inf)
         self.is_done = problem.options.in_order or not problem.rest.is_balanced
+
+    def end(self) -> None:
+        """Say that there will be no more of an estimate."""
+        super().end()
+        self.problem.facts.is_estimated = True
 
     def _estimate(self, seconds: float, num_bytes: float, budget: Budget) -> tuple[PointEstimate, float]:
         """Return Bethe's value with a few variables clamped, and a lower bound on log Z.

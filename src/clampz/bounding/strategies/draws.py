@@ -43,7 +43,7 @@ class Draws(Strategy[Problem]):
 
     name = "draws"
     share = SHARE
-    keeps_going = is_in_order = False
+    keeps_going = False
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
@@ -55,7 +55,9 @@ class Draws(Strategy[Problem]):
             self.share, self.closes_gap = MARGINALS_SHARE, False
 
     def next(self, seconds: float, budget: Budget, num_workers: int) -> Quantum | None:
-        """Ask for draws, from the mini-buckets of the whole where it is bounded as one."""
+        """Ask for draws, from the mini-buckets of the whole where it is bounded as one; fixed plans have the last."""
+        if self.problem.in_order:
+            return None
         return self._begin(budget, min(max(SHORTEST, budget.left(PIECE_SHARE)), LONGEST), math.inf)
 
     def last(self, budget: Budget) -> Quantum | None:

@@ -46,7 +46,7 @@ class ExactSum(Strategy[Problem]):
         """Sum the model where that takes a moment; else reduce it for all that follow."""
         problem = self.problem
         if not problem.options.exact or problem.options.time <= 0 or problem.is_resumed:
-            self._end()
+            self.end()
             return
         memory = WHOLE_MEMORY * problem.options.num_bytes
         plan = plan_in_a_moment(problem.user_model, FINISH_SECONDS, memory, budget.share(PLANNING_SHARE))
@@ -68,7 +68,11 @@ class ExactSum(Strategy[Problem]):
                 budget.share(PLANNING_SHARE if num_workers == 1 else LONG_PLANNING_SHARE),
             )
         slices = self._slices
-        if slices is None or self._until.must_stop():
+        if slices is None:
+            return None
+        if self._until.must_stop():
+            if not self._num_busy:
+                self.end()
             return None
         options = self.problem.options
         if self._bounds_due:
@@ -99,7 +103,7 @@ class ExactSum(Strategy[Problem]):
         lower, upper = slices.ends
         self.problem.tighten(lower - self._error, upper + self._error, close=slices.complete)
         if self._until.must_stop() and not self._num_busy:
-            self._end()
+            self.end()
 
     def bytes_needed(self) -> float:
         """Return the memory of a slice, or of bounds on slices."""
@@ -139,7 +143,7 @@ class ExactSum(Strategy[Problem]):
         facts.plan, facts.is_planned = plan, True
         self._slices = slices
         if slices is None:
-            self._end()
+            self.end()
             return
         self._error = plan.error
         soon = slices.plan.duration <= budget.left(SOON)
@@ -150,10 +154,11 @@ class ExactSum(Strategy[Problem]):
         room = lanes_that_fit(slices.model, self.problem.worker_bytes)
         self._bounds_due = 1 < num_waiting <= min(MOST_BOUNDED, room)
 
-    def _end(self) -> None:
+    def end(self) -> None:
         """Leave the memory that was set aside to others."""
+        super().end()
         facts = self.problem.facts
-        self.is_done, facts.is_planned, facts.is_summing = True, True, False
+        facts.is_planned, facts.is_summing = True, False
         if facts.plan is None or facts.plan.slices is not None:
             self.problem.sum_nothing()
 

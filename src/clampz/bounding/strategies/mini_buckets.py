@@ -30,7 +30,7 @@ class MiniBuckets(Strategy[Problem]):
         if asked is None:
             # where there is not memory enough, a plan that is none may leave some
             if comes_apart or root.children or halving.finished or (not begins and problem.facts.is_planned):
-                self._end()
+                self.end()
             return None
         self.is_midway = True
         return Quantum(solve_leaves, (asked.work,), budget.share(), "anywhere", asked)
@@ -45,8 +45,10 @@ class MiniBuckets(Strategy[Problem]):
             frontier.take(quantum.label, found)
         self.is_midway = halving.has_more or halving.is_busy
 
-    def _end(self) -> None:
+    def end(self) -> None:
         """Leave the root to the tree."""
-        self.is_done = True
+        super().end()
+        halving = self.problem.frontier.root.submodel.halving
+        halving.finished |= halving.is_busy  # with a trial that failed, and does not come back
         self.problem.facts.is_bounded = True
         self.problem.frontier.push(self.problem.frontier.root)

@@ -36,8 +36,12 @@ class Planar(Strategy[Problem]):
         """Take both ends, apart by rounding alone unless time was over or rounding could not be bounded."""
         lower, upper = found
         self.problem.tighten(lower, upper, close=upper < float("inf"))
+        self.end()
+
+    def end(self) -> None:
+        """Leave the memory that was set aside to others."""
+        super().end()
         self.problem.sum_nothing()
-        self.is_done = True
 
     def seconds_left(self, num_workers: int) -> float:
         """Return what the plan takes, until it is begun."""
