@@ -25,7 +25,7 @@ class Gain(NamedTuple):
 
     @property
     def nats(self) -> float:
-        """How far; inf where there was no end before."""
+        """How far; inf where either of the two is infinite."""
         return abs(self.after - self.before)
 
 
@@ -33,12 +33,22 @@ class Gains(tuple[Gain, ...]):
     """Who closed a gap: which strategy moved which end when, in order."""
 
     def by_strategy(self) -> dict[str, dict[str, float]]:
-        """Return the nats that each strategy moved the "lower" and the "upper" end by, the first to act first."""
+        """Return the nats that each strategy moved the "lower" and the "upper" end by, the first to act first.
+
+        Where one of the two ends of a move is infinite, as where an end is found, it counts for none.
+
+        >>> Gains([Gain(0.1, "cutset", "lower", -math.inf, 2.0), Gain(0.3, "cutset", "lower", 2.0, 2.5)]).by_strategy()
+        {'cutset': {'lower': 0.5, 'upper': 0.0}}
+        """
         found: dict[str, dict[str, float]] = {}
         for gain in self:
             own = found.setdefault(gain.strategy, {"lower": 0.0, "upper": 0.0})
-            own[gain.end] += gain.nats
+            own[gain.end] += gain.nats if math.isfinite(gain.nats) else 0.0
         return found
+
+    def holder(self, end: End) -> str | None:
+        """Return the strategy that moved an end last, and so proved it as it is; None where nobody moved it."""
+        return next((gain.strategy for gain in reversed(self) if gain.end == end), None)
 
     def to_frame(self) -> Any:
         """A pandas DataFrame with a row for each gain: "seconds", "strategy", "end", "before", "after"."""
@@ -125,7 +135,7 @@ class Problem(ABC, Generic[ResultT]):
     def note_gains(self, strategy: str, before: tuple[float, float], seconds: float) -> None:
         """Note who moved which end, from where it was before."""
         for end, old, new in zip(ENDS, before, self.ends, strict=True):
-            if old != new:
+            if (new > old) if end == "lower" else (new < old):
                 self.gains.append(Gain(self.seconds_before + seconds, strategy, end, old, new))
 
     def narrow(self) -> Stop | None:
