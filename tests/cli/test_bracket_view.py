@@ -69,7 +69,7 @@ def test_the_live_display():
 
 def test_the_live_display_fits_narrow_and_wide_terminals():
     why = "Bethe's value 603.646 is far outside the bracket [305.645, 426.164]."
-    closing = LiveBracket(cz.options.BoundOptions(gap=0.01, time=60))
+    closing = LiveBracket(cz.options.BoundOptions(gap=5.0, time=60))
     closing._began -= 3
     for found in (
         replace(a_bracket(305.64458, 1426.16412), estimate=None, why_no_estimate=why),

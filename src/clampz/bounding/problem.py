@@ -69,7 +69,7 @@ class Problem(PortfolioProblem[Bracket]):
         self.options = options if options.exact else options.without_whole()
         self.trace: list[Point] = []
         self.is_resumed = False
-        self.estimate = PointEstimate(None, "Bethe was not run.")
+        self.estimate = PointEstimate(None, "There was no time for Bethe.")
         self.sampled: list[Sampled] = []
         self._work_on(model, 0.0)
         if simplified:  # resumed: reduced as before, without limits

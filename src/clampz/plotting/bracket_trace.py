@@ -224,22 +224,30 @@ def _draw_steps(ax: "Axes", moments: Floats, values: Floats, movers: list[str], 
     """Draw steps over time, a line in pieces for each strategy, with a mark where it took over for a while."""
     least = SHORT * float(np.ptp(ax.get_window_extent().intervalx))
     pixels = ax.transData.transform(np.column_stack([moments, np.ones(len(moments))]))[:, 0]
-    lines: dict[str, list[tuple[Floats, Floats]]] = {}
+    lines: dict[str, list[int]] = {}  # places of the values of each strategy, and -1 between pieces
+    times: dict[str, list[int]] = {}
     marks: dict[str, list[int]] = {}
     first = 0
     for name, stretch in groupby(movers):
         last = first + len(list(stretch))
-        x, y = np.repeat(moments[first : last + 1], 2)[1:-1], np.repeat(values[first:last], 2)
-        before = values[max(first - 1, 0)]  # the step from there is its own
-        pieces = lines.setdefault(name, [])
-        if pixels[last] - pixels[first] >= least:
-            marks.setdefault(name, []).append(sum(len(each) for each, _ in pieces) + 1)
-        pieces.append((np.concatenate([x[:1], x, [np.nan]]), np.concatenate([[before], y, [np.nan]])))
+        line, time = lines.setdefault(name, []), times.setdefault(name, [])
+        if line:
+            line.append(-1)
+            time.append(first)
+        if first:  # the step from where it was before is its own
+            line.append(first - 1)
+            time.append(first)
+        seen = next((k for k in range(first, last) if not math.isnan(values[k])), last)
+        if pixels[last] - pixels[seen] >= least:
+            marks.setdefault(name, []).append(len(line) + seen - first)
+        line += [*range(first, last), last - 1]
+        time += range(first, last + 1)
         first = last
-    for name, pieces in lines.items():
-        x, y = (np.concatenate(each)[:-1] for each in zip(*pieces, strict=True))
+    padded = np.append(values[: len(movers)], np.nan)
+    for name, line in lines.items():
         colour, mark = looks.get(name, (INK, ""))
-        ax.plot(x, y, color=colour, marker=mark, markevery=marks.get(name, []), markersize=MARK, **style)
+        marked: dict[str, Any] = {"marker": mark, "markevery": marks.get(name, []), "markersize": MARK}
+        ax.step(moments[times[name]], padded[line], where="post", color=colour, **marked, **style)
 
 
 def _keys(looks: Looks) -> "list[Artist]":

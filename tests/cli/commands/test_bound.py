@@ -2,18 +2,23 @@
 
 import json
 import math
+import re
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
 from running import EXACT, PNG, answer, extras_imported_by, press_ctrl_c, run, table
 
 import clampz as cz
-from clampz.bounding.tree.branch_and_bound import BranchAndBound
+from clampz.bounding.bracket import BracketStop
+from clampz.bounding.problem import Problem
+from clampz.bounding.strategies.trivial_bounds import trivial_bounds
 from clampz.cli import live_progress
+from clampz.cli.bracket_view import REASONS
 from clampz.cli.commands.bound import parse_variables
+from clampz.portfolio.scheduler import Scheduler
 
 # A run that ends at once with a bracket that is open, and one that would go on for long.
 OPEN = ("--no-exact", "--leaves", "6", "--gap", "1e-9", "--max-table", "4")
@@ -24,7 +29,8 @@ def test_a_table_of_the_bracket_and_nothing_else(folder, capsys):
     assert run("bound", "strong.uai", *OPEN) == 0
     out, err = capsys.readouterr()
     assert err == ""
-    found = table(out)
+    above, _, below = out.partition("\n\n")
+    found = table(above)
     assert list(found) == [
         "model",
         "lower",
@@ -40,6 +46,26 @@ def test_a_table_of_the_bracket_and_nothing_else(folder, capsys):
     assert float(found["lower"]) <= exact <= float(found["upper"])
     assert found["stopped by"].strip() == "leaves"
     assert all(line == line.rstrip() for line in out.splitlines())
+    head, _, *rows = below.splitlines()
+    assert re.split("  +", head) == ["who closed the gap", "nats of the lower end", "nats of the upper end"]
+    assert rows[0].split() == ["trivial", "bounds", "first", "first"] and rows[1].startswith("mean field ")
+    assert "mini-buckets" in below
+
+
+def test_who_closed_the_gap_in_json(folder, capsys):
+    data = answer(capsys, "bound", "strong.uai", "--json", *OPEN)
+    gains, nats = data["gains"], data["nats_by_strategy"]
+    assert [gain["before"] for gain in gains[:2]] == ["-inf", "inf"]
+    assert list(nats) == list(dict.fromkeys(gain["strategy"] for gain in gains)) and len(nats) > 2
+    for end, sign in (("lower", 1), ("upper", -1)):
+        own = [gain for gain in gains if gain["end"] == end]
+        assert own[-1]["after"] == data[end]
+        moved = sum(each[end] for each in nats.values())
+        assert moved == pytest.approx(sign * (data[end] - own[0]["after"]))
+
+
+def test_every_reason_to_stop_has_words():
+    assert set(get_args(BracketStop)) - {"left", "callback"} == set(REASONS)
 
 
 def test_a_narrow_model_is_closed_at_once(folder, capsys):
@@ -124,7 +150,7 @@ def test_a_checkpoint_is_gone_on_from(folder, capsys):
 
 
 def test_a_checkpoint_that_fails_at_the_end_does_not_lose_the_result(folder, capsys, monkeypatch):
-    def full(search: BranchAndBound, path: Path) -> None:
+    def full(problem: Problem, path: Path) -> None:
         raise cz.errors.OptionError("checkpoint c: No space left on device")
 
     monkeypatch.setattr("clampz.bounding.bound.save", full)
@@ -201,14 +227,14 @@ def test_ctrl_c_gives_the_bracket_the_checkpoint_and_the_plot(folder, capsys):
 
 
 def test_ctrl_c_in_the_middle_of_an_exact_sum_gives_the_bracket_before(folder, capsys, monkeypatch):
-    def endless(search: BranchAndBound, crew: Any, budget: Any) -> Any:
-        search.budget = budget
-        search._quick_bounds(1.0, None)
-        yield search._bracket("left")
+    def endless(scheduler: Scheduler[cz.results.Bracket], crew: Any, budget: Any) -> Any:
+        problem = scheduler.problem
+        problem.tighten(*trivial_bounds(problem.user_model))
+        yield problem.result("left", 0.0)
         time.sleep(3)
-        yield search._bracket("exact")
+        yield problem.result("exact", 3.0)
 
-    monkeypatch.setattr(BranchAndBound, "run", endless)
+    monkeypatch.setattr(Scheduler, "run", endless)
     monkeypatch.setattr(live_progress, "GRACE", 0.1)
     press_ctrl_c(0.7)
     data = answer(capsys, "bound", "strong.uai", "--json", code=130)
@@ -217,11 +243,11 @@ def test_ctrl_c_in_the_middle_of_an_exact_sum_gives_the_bracket_before(folder, c
 
 
 def test_ctrl_c_before_there_is_anything(folder, capsys, monkeypatch):
-    def endless(search: BranchAndBound, crew: Any, budget: Any) -> Any:
+    def endless(scheduler: Scheduler[cz.results.Bracket], crew: Any, budget: Any) -> Any:
         time.sleep(2)
         yield
 
-    monkeypatch.setattr(BranchAndBound, "run", endless)
+    monkeypatch.setattr(Scheduler, "run", endless)
     monkeypatch.setattr(live_progress, "GRACE", 0.1)
     press_ctrl_c(0.4)
     assert run("bound", "strong.uai") == 130
