@@ -15,7 +15,19 @@ ResultT = TypeVar("ResultT")
 
 
 class Gain(NamedTuple):
-    """An end that a strategy has moved, and when."""
+    """An end that a strategy has moved, and when.
+
+    Attributes
+    ----------
+    seconds
+        Since the run began, those before a checkpoint included.
+    strategy
+        Its name, such as "mean field".
+    end
+        Which of the two: "lower" or "upper".
+    before, after
+        Where the end was, infinite at first, and where it is from then on.
+    """
 
     seconds: float
     strategy: str
@@ -30,7 +42,13 @@ class Gain(NamedTuple):
 
 
 class Gains(tuple[Gain, ...]):
-    """Who closed a gap: which strategy moved which end when, in order."""
+    """Who closed a gap: which strategy moved which end when, in order.
+
+    >>> from clampz import bound, generators
+    >>> gains = bound(generators.grid(4, 4, rng=0)).gains
+    >>> gains[0].strategy, gains.holder("upper")
+    ('trivial bounds', 'exact sum')
+    """
 
     def by_strategy(self) -> dict[str, dict[str, float]]:
         """Return the nats that each strategy moved the "lower" and the "upper" end by, the first to act first.
