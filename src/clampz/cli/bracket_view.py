@@ -52,8 +52,7 @@ def print_bracket(bracket: Bracket, path: Path) -> None:
         table = new_table(*GAIN_COLUMNS)
         for row in gain_rows(bracket.gains):
             table.add_row(*map(escape, row))
-        show()
-        show(table)
+        show(table)  # it begins with an empty line
 
 
 def statistical_data(found: Bracket | Solution) -> dict[str, Any]:

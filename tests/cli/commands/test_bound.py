@@ -46,7 +46,7 @@ def test_a_table_of_the_bracket_and_nothing_else(folder, capsys):
     assert float(found["lower"]) <= exact <= float(found["upper"])
     assert found["stopped by"].strip() == "leaves"
     assert all(line == line.rstrip() for line in out.splitlines())
-    head, _, *rows = below.splitlines()
+    head, _, *rows = (line.strip() for line in below.splitlines())
     assert re.split("  +", head) == ["who closed the gap", "nats of the lower end", "nats of the upper end"]
     assert rows[0].split() == ["trivial", "bounds", "first", "first"] and rows[1].startswith("mean field ")
     assert "mini-buckets" in below
