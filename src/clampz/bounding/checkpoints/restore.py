@@ -240,9 +240,11 @@ def _gains(saved: SavedSearch) -> list[Gain]:
     seconds, before, after, is_upper = saved.gain_seconds, saved.gain_before, saved.gain_after, _flags(saved.gain_end)
     _same_length(seconds, saved.gain_strategy, is_upper, before, after)
     try:
-        names = saved.strategies.tobytes().decode().splitlines()
+        text = saved.strategies.tobytes().decode()
     except UnicodeDecodeError:
         raise CorruptFileError("expected names of strategies in UTF-8, found something else") from None
+    names = text.split("\n")[:-1]
+    _expect(text == "".join(f"{name}\n" for name in names), "a line for each strategy")
     _expect(all(name.isprintable() and len(name) <= LONGEST_NAME for name in names), "names of strategies")
     _indices(saved.gain_strategy, len(names), "strategies")
     _expect(np.isfinite(seconds).all() and (np.diff(seconds) >= 0).all(), "gains in order")

@@ -132,7 +132,7 @@ def saved_search(problem: Problem) -> SavedSearch:
         gain_end=_bytes(gain.end == "upper" for gain in problem.gains),
         gain_before=_floats(gain.before for gain in problem.gains),
         gain_after=_floats(gain.after for gain in problem.gains),
-        strategies=np.frombuffer("\n".join(names).encode(), dtype=np.uint8),
+        strategies=np.frombuffer("".join(f"{name}\n" for name in names).encode(), dtype=np.uint8),
         first_max_table=_integers(submodel.halving.first_max_table for submodel in submodels),
         too_wide=_integers(submodel.too_wide for submodel in submodels),
         max_table=max_table,
