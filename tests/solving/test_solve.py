@@ -1,5 +1,6 @@
 """`solve` chooses as the paper recommends, says why, and holds its estimate inside what is proven."""
 
+import itertools
 import math
 import signal
 from dataclasses import replace
@@ -19,10 +20,11 @@ from clampz.model.conditioning import without_known
 from clampz.model_counting.count import Counted
 from clampz.runtime.budget import Budget
 from clampz.runtime.options import bytes_in_words
-from clampz.solving import bracket, clamps, estimates
-from clampz.solving import solve as call
+from clampz.solving import clamps, problem
+from clampz.solving.problem import SolveProblem
 from clampz.solving.run import Run
 from clampz.solving.solve import solve
+from clampz.solving.strategies import exact_marginals, first_marginals
 
 EXACT = 1e-9
 # Seconds for the runs here that are not exact, and memory that rules exact inference out.
@@ -146,10 +148,32 @@ def test_with_a_time_limit_the_answer_is_a_bracket_and_an_estimate_inside_it():
     assert "clamping brackets log Z" in found.reason
 
 
+@pytest.fixture
+def no_sum(monkeypatch):
+    """No sum with marginals is planned at first: what bounds log Z closes the bracket."""
+
+    def say(rounds: float = math.inf, cost: Any = None) -> None:
+        asked = itertools.count()
+        real = exact_marginals.plan_if_it_fits
+
+        def refused(cost: ExactCost, *args: Any) -> Any:
+            return (None, "Nothing was tried") if next(asked) < rounds else real(cost, *args)
+
+        nothing = ExactCost(0, 0, math.inf, None)
+        monkeypatch.setattr(exact_marginals.ExactMarginals, "begin", lambda *args: None)
+        monkeypatch.setattr(exact_marginals, "plan_if_it_fits", refused)
+        if rounds:
+            return
+        costs = itertools.chain([nothing], itertools.repeat(None))
+        price = exact_marginals.exact_cost
+        monkeypatch.setattr(exact_marginals, "exact_cost", lambda *args, **own: next(costs) or price(*args, **own))
+
+    return say
+
+
 @pytest.mark.parametrize("name", ["grid", "dense and strong"])
-def test_a_bracket_that_closes_is_exact(name, monkeypatch):
-    for place in (call, bracket):
-        monkeypatch.setattr(place, "exactly", lambda *args: (None, "Nothing was tried"))
+def test_a_bracket_that_closes_is_exact(name, no_sum):
+    no_sum()
     found, exact = solve(MODELS[name], time=5), cz.exact(MODELS[name])
     assert (found.bound, found.bracket is None) == ("exact", False)
     assert "clamping closes the bracket" in found.reason
@@ -162,50 +186,60 @@ def test_a_bracket_that_closes_is_exact(name, monkeypatch):
     assert "Solution(clamping: " in repr(found)
 
 
-@pytest.mark.parametrize(("left", "by"), [(2.0, "exact"), (0.5, "sampling"), (0.5, "bethe")])
-def test_a_closed_bracket_has_exact_marginals_where_time_is_left_for_them(left, by, monkeypatch):
-    model, asked = MODELS["grid"], []
-    real = bracket.exactly
-
-    def second_time(cost: Any, run: Any, expected: float, most: float) -> Any:
-        asked.append(expected)
-        if len(asked) == 1:
-            return None, "Nothing was tried"
-        return real(cost, run, expected, left * cost.seconds)
-
-    for place in (call, bracket):
-        monkeypatch.setattr(place, "exactly", second_time)
-    if by == "bethe":  # draws are worth too few
-        monkeypatch.setattr(estimates, "draw_marginals", lambda *args: None)
-    found, exact = solve(model, time=5), cz.exact(model)
-    assert (found.bound, found.marginals_by) == ("exact", by)
-    assert ("time left for exact marginals" in found.reason) == (by == "exact")
-    assert (np.abs(found.marginals.flat - exact.marginals.flat).max() < EXACT) == (by == "exact")
+def test_a_closed_bracket_has_exact_marginals_where_time_is_left_for_them(no_sum):
+    no_sum(rounds=1)
+    found, exact = solve(MODELS["grid"], time=20), cz.exact(MODELS["grid"])
+    assert (found.bound, found.marginals_by) == ("exact", "exact") and found.bracket is not None
+    assert "time left for exact marginals" in found.reason
+    assert np.abs(found.marginals.flat - exact.marginals.flat).max() < EXACT
     assert found.lower <= found.log_z <= found.upper
-    assert asked[1] <= exact_cost(model).seconds
 
 
-def test_a_closed_bracket_has_exact_marginals_by_a_plan_that_there_was_no_time_for_before(monkeypatch):
-    monkeypatch.setattr(call, "exact_cost", lambda *args, **limits: ExactCost(0, 0, math.inf, None))
+def test_a_closed_bracket_has_exact_marginals_by_a_plan_that_there_was_no_time_for_before(no_sum):
+    no_sum(rounds=0)
     found, exact = solve(MODELS["grid"], time=20), cz.exact(MODELS["grid"])
     assert (found.bound, found.marginals_by) == ("exact", "exact") and found.bracket is not None
     assert np.allclose(found.marginals.flat, exact.marginals.flat, atol=EXACT)
 
 
-def test_marginals_by_draws_follow_rng(monkeypatch):
-    for place in (call, bracket):
-        monkeypatch.setattr(place, "exactly", lambda *args: (None, "Nothing was tried"))
+def test_a_closed_bracket_has_marginals_of_bethe_where_draws_are_worth_too_few(no_sum, monkeypatch):
+    no_sum()
+    monkeypatch.setattr(SolveProblem, "drawn", None)
+    found = solve(MODELS["grid"], time=SHORT)
+    assert (found.bound, found.marginals_by) == ("exact", "bethe")
+
+
+def test_marginals_by_draws_follow_rng(no_sum):
+    no_sum()
     one, other = (solve(MODELS["grid"], time=5, rng=rng) for rng in (1, 2))
     assert one.marginals_by == other.marginals_by == "sampling"
     assert not np.array_equal(one.marginals.flat, other.marginals.flat)
 
 
-def test_exact_inference_that_does_not_end_in_its_share_of_the_time_leaves_a_bracket(monkeypatch):
+@pytest.mark.parametrize("name", ["grid", "labels", "larger factors", "zeros"])
+def test_marginals_by_draws_are_as_near_as_they_say(name, no_sum):
+    no_sum()
+    found, exact = solve(MODELS[name], time=5), cz.exact(MODELS[name])
+    assert found.marginals_by == "sampling"
+    off = np.abs(found.marginals.flat - exact.marginals.flat)
+    assert (off <= 5.0 * found.marginal_errors.flat + 1e-9).all()
+    assert found.marginal_errors.flat.max() < 0.01
+
+
+def test_exact_inference_that_does_not_end_in_its_share_of_the_time_leaves_a_bracket(no_sum, monkeypatch):
     def stopped(plan: ExactPlan, options: Any, *args: Any) -> cz.results.Estimates:
         found = run_exact(plan.batch, options)
-        return replace(found, bound=None, converged=np.array([False]), stopped_by=["time"])
+        return replace(
+            found,
+            log_z=np.full(1, np.nan),
+            lower=np.full(1, -np.inf),
+            upper=np.full(1, np.inf),
+            bound=None,
+            converged=np.array([False]),
+            stopped_by=["time"],
+        )
 
-    monkeypatch.setattr("clampz.exact_inference.running.run_plan", stopped)
+    monkeypatch.setattr(exact_marginals, "run_plan", stopped)
     found = solve(MODELS["dense and strong"], time=SHORT)
     assert found.reason.startswith("Exact inference took longer than expected, so ")
     assert found.bracket is not None
@@ -230,7 +264,7 @@ def test_what_the_marginals_are():
 def test_progress_is_told_of_the_bracket():
     heard: list[object] = []
     found = solve(frustrated(), memory=NO_MEMORY, time=SHORT, progress=heard.append)
-    assert {type(each) for each in heard} == {cz.results.Progress, cz.results.Bracket}
+    assert cz.results.Bracket in {type(each) for each in heard}
     assert found.bracket is not None
 
 
@@ -317,9 +351,13 @@ def test_a_method_that_is_stopped_in_its_share_of_the_time_stops_the_rest():
 
 @pytest.mark.parametrize(
     ("place", "name"),
-    [(call, "exact_cost"), (bracket, "prefers_mean_field"), (bracket, "bound"), (bracket, "estimate_from")],
+    [
+        (exact_marginals.ExactMarginals, "begin"),
+        (first_marginals.FirstMarginals, "next"),
+        (SolveProblem, "look"),
+    ],
 )
-def test_ctrl_c_between_methods_is_heard_as_well(place, name, monkeypatch):
+def test_ctrl_c_at_any_time_is_heard(place, name, monkeypatch):
     real, presses = getattr(place, name), [signal.SIGINT]
 
     def pressed(*args: Any, **options: Any) -> Any:
@@ -336,7 +374,7 @@ def test_ctrl_c_between_methods_is_heard_as_well(place, name, monkeypatch):
 
 
 def test_without_time_to_plan_it_says_so(monkeypatch):
-    monkeypatch.setattr(call, "exact_cost", lambda *args, **options: ExactCost(0, 0, math.inf, None))
+    monkeypatch.setattr(exact_marginals, "exact_cost", lambda *args, **options: ExactCost(0, 0, math.inf, None))
     found = solve(MODELS["grid"], time=SHORT)
     assert "no time to see what exact inference needs" in found.reason
 
@@ -469,9 +507,9 @@ def test_log_z_stays_exact_without_time_for_all_exact_marginals(monkeypatch):
     model = wide_network()
     monkeypatch.setattr(marginal_queries.Block, "fill", lambda *args: None)
     found = solve(model, time=60, memory="500MB")
-    assert (found.bound, found.method, found.marginals_by) == ("exact", "bethe", "bethe")
+    assert (found.bound, found.method, found.marginals_by) == ("exact", "bethe", "sampling")
     assert found.log_z == pytest.approx(0.0, abs=EXACT) and found.lower <= 0.0 <= found.upper
-    assert "Bethe is for the other marginals" in found.reason and repr(found).startswith("Solution(exact: ")
+    assert "Draws are for the other marginals" in found.reason and repr(found).startswith("Solution(exact: ")
     alone = solve(model, method="exact", time=60, memory="500MB")
     assert (alone.bound, alone.marginals_are) == ("exact", "some: exact was stopped before there were all")
 
@@ -480,17 +518,21 @@ def test_log_z_stays_exact_without_time_for_all_exact_marginals(monkeypatch):
 def test_exact_marginals_that_are_there_stay(by, monkeypatch):
     """Others have those that are missing, or nobody."""
     model = generators.grid(4, 4, weights=(-2, 2), rng=0)
-    exact = solve(model)
+    exact = cz.exact(model)
     missing = np.arange(len(model.unary.flat)) >= 20
-    some = replace(exact, marginals=model.unary.with_flat(np.where(missing, np.nan, exact.marginals.flat)))
-    budget = Budget(20.0)
-    run = Run(budget, budget, None, None, True, None, 0)
+    real = exact_marginals.run_plan
+
+    def some(*args: Any) -> cz.results.Estimates:
+        found = real(*args)
+        return replace(found, marginals_flat=np.where(missing[:, None], np.nan, found.marginals_flat))
+
+    monkeypatch.setattr(exact_marginals, "run_plan", some)
     if by != "sampling":
-        monkeypatch.setattr(estimates, "draw_marginals", lambda *args: None)
+        monkeypatch.setattr(SolveProblem, "drawn", None)
     if not by:
-        nothing = not_reached(Batch.of(model), ExactOptions(), budget)[0]
-        monkeypatch.setattr(Run, "by", lambda *args, **own: nothing)
-    found = estimates.with_other_marginals(some, run)
+        nothing = not_reached(Batch.of(model), ExactOptions(), Budget())[0]
+        monkeypatch.setattr(SolveProblem, "estimate_from", lambda problem: (nothing, ""))
+    found = solve(model, time=2 * SHORT)
     assert (found.bound, found.log_z, found.marginals_by) == ("exact", exact.log_z, by)
     assert (found.marginals.flat[~missing] == exact.marginals.flat[~missing]).all()
     assert np.isnan(found.marginals.flat[missing]).all() == (not by)
@@ -518,7 +560,7 @@ def counts(monkeypatch):
     """Programs that count are there, and say this."""
 
     def say(**counted: Any) -> None:
-        for place in (call, bracket):
+        for place in (exact_marginals, problem):
             monkeypatch.setattr(place, "is_available", lambda: True)
         monkeypatch.setattr(running, "is_available", lambda: True)
         monkeypatch.setattr(running, "count", lambda model, **limits: Counted(**counted))

@@ -13,9 +13,10 @@ from clampz.model import Model
 from clampz.numerics import Floats
 from clampz.portfolio.problem import Gains
 from clampz.portfolio.problem import Problem as PortfolioProblem
+from clampz.presolve.simplified import Simplified
 from clampz.presolve.simplify import simplify_once
 from clampz.runtime.budget import Budget
-from clampz.sampling.statistics import Sampled, best
+from clampz.sampling.statistics import MarginalTally, Sampled, best
 
 
 class Facts:
@@ -33,6 +34,8 @@ class Facts:
         Whether the model is being summed in slices.
     is_bounded
         Whether mini-buckets of the whole are as good as they get, or cannot be had: from then on the tree grows.
+    awaits_marginals
+        Whether a sum with all marginals is planned or under way: one of log Z alone waits for it.
     marginals
         (S,) of mean field, to go on from.
     """
@@ -42,6 +45,7 @@ class Facts:
     is_counted = False
     is_summing = False
     is_bounded = False
+    awaits_marginals = False
     marginals: Floats | None = None
 
 
@@ -50,12 +54,15 @@ class Problem(PortfolioProblem[Bracket]):
 
     Attributes
     ----------
-    rest, error
-        The reduced model that presolve leaves of the user's, and what its log Z may be off by.
+    rest, error, presolved
+        The reduced model that presolve leaves of the user's, what its log Z may be off by, and the way back; None
+        where it is the user's.
     frontier
         The tree over that model; its root's ends are the best known.
     estimate, sampled
         Bethe's value or a count, for brackets that draws have no better one for; and what was drawn.
+    wants_marginals, tally
+        Whether draws are to say what the marginals of the user's model are, and what they say.
     trace
         How the bracket closed.
     is_resumed
@@ -71,6 +78,9 @@ class Problem(PortfolioProblem[Bracket]):
         self.is_resumed = False
         self.estimate = PointEstimate(None, "There was no time for Bethe.")
         self.sampled: list[Sampled] = []
+        self.wants_marginals = False
+        self.tally: MarginalTally | None = None
+        self.presolved: Simplified | None = None
         self._work_on(model, 0.0)
         if simplified:  # resumed: reduced as before, without limits
             self.presolve(None)
@@ -86,6 +96,7 @@ class Problem(PortfolioProblem[Bracket]):
         model, (lower, upper) = self.user_model, self.ends
         found = simplify_once(model, marginals=False, pairwise=not model.factors, memory=memory, budget=budget)
         if found.is_complete:
+            self.presolved = found
             self._work_on(found.model, found.error)
             self.tighten(lower - found.error, upper + found.error)
 

@@ -277,10 +277,10 @@ def exact_cost(
     return ExactCost(plan.width, plan.num_bytes, plan.seconds, plan)
 
 
-def sum_if_it_fits(cost: ExactCost, options: ExactOptions, budget: Budget) -> tuple[Estimates | None, str]:
-    """Sum where the memory allows it and it is expected to be done in time, in slices if not at once; and say how.
+def plan_if_it_fits(cost: ExactCost, options: ExactOptions, budget: Budget) -> tuple[ExactPlan | None, str]:
+    """Return the plan of a sum that memory allows and that is expected to be done in time, and say how.
 
-    Else None, and why.
+    It is in slices if not at once. Else None, and why.
     """
     plan, most = cost.plan, budget.left()
     if math.isinf(cost.seconds):
@@ -292,8 +292,13 @@ def sum_if_it_fits(cost: ExactCost, options: ExactOptions, budget: Budget) -> tu
         limit = "memory" if cost.num_bytes > memory_allowed(options.memory) else "time"
         needs = f"{more}{bytes_in_words(cost.num_bytes)} (width {more}{cost.width})"
         return None, f"Exact inference needs {needs}, more than there is {limit} for"
-    plan = sliced or plan
-    return run_plan(plan, options, budget), plan.words()
+    return sliced or plan, (sliced or plan).words()
+
+
+def sum_if_it_fits(cost: ExactCost, options: ExactOptions, budget: Budget) -> tuple[Estimates | None, str]:
+    """Sum where that fits, and say how; else None, and why."""
+    plan, words = plan_if_it_fits(cost, options, budget)
+    return None if plan is None else run_plan(plan, options, budget), words
 
 
 def exact_if_it_fits(batch: Batch, options: ExactOptions, budget: Budget) -> tuple[Estimates | None, str]:

@@ -70,11 +70,11 @@ class Strategy(ABC, Generic[ProblemT]):
     """
 
     name: ClassVar[str]
-    share: ClassVar[float] = 0.0
+    share: float = 0.0
     keeps_going: ClassVar[bool] = True
     is_first: ClassVar[bool] = False
     is_parallel: ClassVar[bool] = False
-    closes_gap: ClassVar[bool] = True
+    closes_gap: bool = True
     is_in_order: ClassVar[bool] = True
 
     def __init__(self, problem: ProblemT) -> None:

@@ -1,67 +1,17 @@
-"""The estimate between two bounds, and marginals, where there are no exact ones."""
+"""Which of the methods the estimate between two bounds is from, where there is none that is exact."""
 
 import math
-from dataclasses import replace
 from typing import TypeVar
 
-import numpy as np
-
 from clampz.approximations.bethe import bethe
-from clampz.approximations.mean_field import mean_field
-from clampz.approximations.method_choice import BETHE_TOL, SETTLED, prefers_mean_field
-from clampz.bounding.marginals.sampled import DrawnMarginals, draw_marginals
-from clampz.bounding.options import BoundOptions
+from clampz.approximations.method_choice import BETHE_TOL, SETTLED
 from clampz.clamping.branches import Clamped
 from clampz.display.formatting import title
-from clampz.model import Model
 from clampz.model.results import Estimate
 from clampz.solving.run import Run
-from clampz.solving.solution import Found, Solution
-
-# Shares of the time left for mean field, and for marginals by draws.
-MEAN_FIELD_SHARE, DRAWS_SHARE = 0.1, 0.8
+from clampz.solving.solution import Found
 
 EndT = TypeVar("EndT", bound=Found)
-
-
-def with_other_marginals(solution: Solution, run: Run) -> Solution:
-    """Fill in marginals that there was no time to compute exactly; log Z stays.
-
-    They are by draws, or else of the method that suits the model; those that are there stand alone where nothing has
-    the others.
-    """
-    model, exact = solution.model, solution.marginals.flat
-    drawn, strong = drawn_marginals(model, run), prefers_mean_field(model)
-    below = run.by_if_it_fits(mean_field, model, MEAN_FIELD_SHARE)
-    first = None if strong else run.by_if_it_fits(bethe, model, tol=BETHE_TOL)
-    found, _ = estimate_from(solution.upper, below, None, first, strong)
-    missing = np.isnan(exact)
-    which = "the marginals" if missing.all() else "the other marginals"
-    whose = f"{named(found.method)} is" if drawn is None else "Draws are"
-    reason = f"{solution.reason} {whose} for {which}, as there was no time for exact ones."
-    other = run.solution(
-        found, reason, lower=solution.lower, upper=solution.upper, bracket=solution.bracket, drawn=drawn
-    )
-    flat = np.where(missing, other.marginals.flat, exact)
-    if np.isnan(flat).any() and not missing.all():
-        reason = f"{solution.reason} There was no time for {which}."
-        return replace(solution, reason=reason, seconds=other.seconds, interrupted=other.interrupted)
-    errors = other.marginal_errors
-    return replace(
-        other,
-        log_z=solution.log_z,
-        bound=solution.bound,
-        marginals=model.unary.with_flat(flat),
-        marginal_errors=None if errors is None else errors.with_flat(np.where(missing, errors.flat, 0.0)),
-    )
-
-
-def drawn_marginals(model: Model, run: Run) -> DrawnMarginals | None:
-    """Draw marginals, if they are wanted and there is time for enough draws."""
-    if not run.marginals:
-        return None
-    options = BoundOptions(memory=run.memory, threads=run.threads, seed=run.seed)
-    return draw_marginals(model, options, run.budget.share(DRAWS_SHARE))
 
 
 def gone_on(first: Estimate | None, run: Run) -> Estimate | None:

@@ -14,8 +14,8 @@ from clampz.runtime.budget import Budget, Progress
 from clampz.runtime.options import memory_allowed
 from clampz.solving.solution import Found, Solution
 
-# Seconds for what is not exact, of which for the bracket, and for what is exact, where the caller sets none.
-DEFAULT_TIME, BRACKET_TIME, EXACT_TIME = 10.0, 4.0, 60.0
+# Seconds for what is not exact, and for what is exact, where the caller sets none.
+DEFAULT_TIME, EXACT_TIME = 10.0, 60.0
 
 # Bytes that all but exact sums may take in any case: fewer than kernels and threads do by themselves.
 LITTLE = 10**7

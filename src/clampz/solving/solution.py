@@ -7,7 +7,6 @@ import numpy as np
 
 from clampz.approximations.mini_buckets.method import MiniBucketsOptions
 from clampz.bounding.bracket import Bracket, statistical
-from clampz.bounding.marginals.sampled import DrawnMarginals
 from clampz.clamping.branches import Clamped
 from clampz.display.formatting import DIGITS, KINDS, Bound, counted, name_of, proven, round_outward, title, with_error
 from clampz.display.html_repr import HasHtml, HtmlCard
@@ -19,7 +18,7 @@ from clampz.model.html import marginal_rows
 from clampz.model.marginals import HasMarginals
 from clampz.model.results import Estimate
 from clampz.model.tables import PairTables, UnaryTables
-from clampz.sampling.statistics import interval
+from clampz.sampling.statistics import MarginalTally, interval
 
 Found = Estimate | Clamped
 
@@ -89,7 +88,7 @@ class Solution(HasMarginals, Drawable, Reportable, HasHtml):
         lower: float = -math.inf,
         upper: float = math.inf,
         bracket: Bracket | None = None,
-        drawn: DrawnMarginals | None = None,
+        drawn: MarginalTally | None = None,
     ) -> "Solution":
         """Make a solution of a method's result, its estimate held inside the bounds.
 
@@ -105,6 +104,9 @@ class Solution(HasMarginals, Drawable, Reportable, HasHtml):
             bound = "exact"
         elif log_z == found.log_z and found.bound is not None:
             bound = found.bound
+        marginals, errors = found.marginals, None
+        if drawn is not None:
+            marginals, errors = (found.model.unary.with_flat(flat) for flat in drawn.marginals())
         variables, select = (found.variables, found.select) if isinstance(found, Clamped) else ((), "")
         return cls(
             model=found.model,
@@ -112,7 +114,7 @@ class Solution(HasMarginals, Drawable, Reportable, HasHtml):
             bound=bound,
             lower=lower,
             upper=upper,
-            marginals=found.marginals if drawn is None else drawn.marginals,
+            marginals=marginals,
             method=found.method,
             reason=reason,
             variables=variables,
@@ -122,7 +124,7 @@ class Solution(HasMarginals, Drawable, Reportable, HasHtml):
             seconds=seconds,
             estimate=found,
             bracket=bracket,
-            marginal_errors=None if drawn is None else drawn.errors,
+            marginal_errors=errors,
         )
 
     @property

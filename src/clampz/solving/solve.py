@@ -2,22 +2,25 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, TypedDict, Unpack, overload
 
 from clampz.approximations.mini_buckets.method import mini_buckets
 from clampz.approximations.registry import method_named
 from clampz.bounding.bracket import Bracket
+from clampz.bounding.options import BoundOptions
+from clampz.bounding.tree.frontier import bytes_needed, check_room
 from clampz.clamping.clamp import META_SELECTORS, clamp
 from clampz.clamping.selectors import selectors
 from clampz.errors import EvidenceError
+from clampz.exact_inference.lanes import ExactOptions
 from clampz.exact_inference.method import exact
-from clampz.exact_inference.running import EXACT_SHARE, PLANNING_SHARE, PROVEN, exact_cost
 from clampz.model import Evidence, Model
 from clampz.model.conditioning import given
 from clampz.model.evidence import as_sets, several_sets
 from clampz.model.model_checks import check_model
-from clampz.model_counting.choice import worth_counting
-from clampz.model_counting.count import is_available
+from clampz.portfolio.scheduler import Scheduler
+from clampz.portfolio.strategy import Strategy
 from clampz.runtime.budget import Budget, Progress
 from clampz.runtime.options import (
     Options,
@@ -28,14 +31,16 @@ from clampz.runtime.options import (
     knows_its_options,
     memory_allowed,
 )
-from clampz.runtime.progress import Listener, as_callback
+from clampz.runtime.progress import Listener, as_callback, says_stop
 from clampz.runtime.seeds import Seed, as_seed
-from clampz.solving.bracket import bracketed
-from clampz.solving.clamps import QUICK, clamped_as_asked
-from clampz.solving.estimates import named, with_other_marginals
-from clampz.solving.exact import exactly, has_all
-from clampz.solving.run import BRACKET_TIME, DEFAULT_TIME, EXACT_TIME, Run
+from clampz.runtime.workers import Crew
+from clampz.solving.clamps import NARROW, QUICK, clamped_as_asked
+from clampz.solving.estimates import named
+from clampz.solving.problem import SolveProblem
+from clampz.solving.run import DEFAULT_TIME, EXACT_TIME, Run
 from clampz.solving.solution import Found, Solution
+from clampz.solving.strategies import STRATEGIES
+from clampz.solving.strategies.exact_marginals import ExactMarginals
 
 
 class SolveKeywords(TypedDict, total=False):
@@ -171,23 +176,39 @@ def _by_what_suits(model: Model, run: Run, time: float | None, k: int | None, se
     rest = DEFAULT_TIME if time is None else math.inf
     if k:
         return clamped_as_asked(model, "", run.limited(rest), k, select)
-    cost = exact_cost(model, marginals=run.marginals, memory=run.memory, budget=run.budget.share(PLANNING_SHARE))
-    count = None
-    if worth_counting(model, cost.seconds, first=True) and is_available():
-        own = {"engine": "counting", "memory": run.memory, "marginals": run.marginals}
-        count = run.limited(rest).by(exact, model, EXACT_SHARE, **own)
-        if count.bound == "exact":
-            solution = run.solution(count, PROVEN)
-            return solution if has_all(count, run) else with_other_marginals(solution, run.limited(rest))
-    most = EXACT_TIME if time is None else run.budget.left(EXACT_SHARE)
-    found, why = exactly(cost, run, cost.seconds, most)
-    if found is not None:
-        solution = run.solution(found, why)
-        return solution if has_all(found, run) else with_other_marginals(solution, run.limited(rest))
-    run = run.limited(rest)
-    if k is not None:
-        return clamped_as_asked(model, why, run, k, select)
-    return bracketed(model, cost, why, run, select, BRACKET_TIME if time is None else math.inf, count)
+    problem = _problem(model, run, select, may_take_longer=time is None)
+    strategies = STRATEGIES if k is None else (ExactMarginals,)
+    with Crew(None, problem.options.num_threads) as crew:
+        bracket = _run(problem, strategies, crew, run.limited(rest))
+        if problem.is_longer:
+            problem.may_take_longer = False
+            bracket = _run(problem, strategies, crew, run.limited(EXACT_TIME))
+    if k is not None and problem.exact is None:
+        return clamped_as_asked(model, problem.why, run.limited(rest), k, select)
+    return problem.solution(bracket)
+
+
+def _problem(model: Model, run: Run, select: str | None, *, may_take_longer: bool) -> SolveProblem:
+    """Make the problem; where memory is too short for exact sums, with what the kernels take anyway."""
+    allowed = memory_allowed(run.memory)
+    if bytes_needed(model) > run.room:
+        check_room(model, allowed)
+    fits = bytes_needed(model) <= allowed
+    options = BoundOptions(
+        gap=NARROW, exact=fits, memory=allowed if fits else run.room, threads=run.threads, seed=run.seed
+    )
+    exact_options = ExactOptions(memory=allowed, marginals=run.marginals, threads=run.threads)
+    return SolveProblem(model, options, exact_options, run, select, may_take_longer=may_take_longer)
+
+
+def _run(problem: SolveProblem, strategies: Sequence[type[Strategy[Any]]], crew: Crew, run: Run) -> Bracket:
+    """Have strategies work on the problem as long as the run lasts, and tell its callback of every bracket."""
+    bracket = None
+    for bracket in Scheduler(problem, strategies).run(crew, run.budget):
+        if not run.interrupted and says_stop(run.progress, bracket):
+            run.budget.stop("callback")
+    assert bracket is not None
+    return replace(bracket, stopped_by="callback") if run.whole.stopped_by == "callback" else bracket
 
 
 def _by_one(model: Model, name: str, run: Run, k: int | None, select: str) -> Solution:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from clampz.approximations.mini_buckets.descent import BoundState, optimise
 from clampz.approximations.mini_buckets.proposals import Proposal
 from clampz.bounding.leaves.mini_bucket_bounds import MiniBucketBounds, Shape
-from clampz.bounding.leaves.successive_halving import max_table_in_time
+from clampz.bounding.leaves.successive_halving import SMALLEST_TABLE, max_table_in_time
 from clampz.bounding.options import BoundOptions
 from clampz.errors import TooWideError
 from clampz.model import Model
@@ -17,6 +17,8 @@ from clampz.runtime.budget import Budget, Cancelled
 EVALUATIONS = 40
 # The share of a worker's memory that a proposal may keep, and bytes of that for each entry of its tables, about.
 KEPT_SHARE, KEPT_BYTES = 0.5, 24
+# The factor from one table size to the next smaller one.
+SMALLER = 8
 # Bits of the caller's seed: whatever is drawn beside a search has numbers of its own beyond them.
 SEED_BITS = 62
 
@@ -33,6 +35,15 @@ class ProposalSource(NamedTuple):
         """Make mini-buckets of at most `largest` table entries whose bound takes about this many seconds."""
         shape = Shape(max_table_in_time(model, options, seconds / EVALUATIONS, largest), options.seed)
         return cls(MiniBucketBounds(model, shape, shape, options.worker_bytes), None, EVALUATIONS)
+
+    @property
+    def smaller(self) -> "ProposalSource | None":
+        """Smaller mini-buckets, where time or memory are too short for these; None where there are none."""
+        model, (max_table, seed) = self.mini_buckets.model, self.mini_buckets.above
+        if self.x is not None or max_table <= SMALLEST_TABLE:
+            return None
+        shape = Shape(max_table // SMALLER, seed)
+        return self._replace(mini_buckets=MiniBucketBounds(model, shape, shape, self.mini_buckets.most_bytes))
 
     def proposal(self, bounding: Budget, budget: Budget, memory: float = math.inf) -> Proposal | None:
         """Return the proposal, its bound optimised within the first budget.

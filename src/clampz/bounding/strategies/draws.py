@@ -1,4 +1,4 @@
-"""An estimate of log Z with an error bar, by draws beside a search from its own upper bound on the whole.
+"""Estimates with error bars, of log Z and of marginals, by draws from the upper bound on the whole.
 
 A new proposal is made whenever that bound has come down enough.
 """
@@ -6,7 +6,10 @@ A new proposal is made whenever that bound has come down enough.
 import math
 from typing import NamedTuple
 
-from clampz.approximations.mini_buckets.proposals import Proposal
+import numpy as np
+
+from clampz.approximations.mini_buckets.proposals import BLOCK_NUMBERS, Proposal
+from clampz.approximations.mini_buckets.proposals import Draws as Block
 from clampz.approximations.mini_buckets.structure import building_seconds
 from clampz.bounding.leaves.proposal_source import SEED_BITS, ProposalSource
 from clampz.bounding.leaves.successive_halving import FIRST_TABLE, SuccessiveHalving
@@ -14,10 +17,11 @@ from clampz.bounding.options import LARGEST_TABLE
 from clampz.bounding.problem import Problem
 from clampz.portfolio.strategy import Quantum, Strategy
 from clampz.runtime.budget import Budget
-from clampz.sampling.statistics import Sampled, score_rounding
+from clampz.sampling.statistics import MarginalTally, Sampled, score_rounding
 
-# The share of all threads' time that draws may take, and that of one piece of them, in seconds at least and at most.
-SHARE, PIECE_SHARE, SHORTEST, LONGEST = 0.1, 0.03, 0.02, 0.5
+# The share of all threads' time that draws may take, for log Z alone and for marginals too, and that of one piece of
+# them, in seconds at least and at most.
+SHARE, MARGINALS_SHARE, PIECE_SHARE, SHORTEST, LONGEST = 0.1, 0.25, 0.03, 0.02, 0.5
 # A bound that has come nearer to the estimate by this share is worth a proposal of its own.
 NEARER = 0.15
 # Where the search has no bound on the whole as one: shares of the time for proposals of our own, one after another.
@@ -27,10 +31,11 @@ LAST_BLOCKS = 16
 
 
 class DrawsEstimate(NamedTuple):
-    """What came of draws: their proposal, None where there is none to be had, and what they say."""
+    """What came of draws: their proposal, None where there is none to be had, and what they say of log Z and more."""
 
     proposal: Proposal | None
     sampled: Sampled | None
+    tally: MarginalTally | None = None
 
 
 class Draws(Strategy[Problem]):
@@ -43,8 +48,11 @@ class Draws(Strategy[Problem]):
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
         self._proposal: Proposal | None = None
+        self._tally: MarginalTally | None = None  # of its draws
         self._upper = math.inf  # of the last source
         self._num_sources = 0
+        if problem.wants_marginals:
+            self.share, self.closes_gap = MARGINALS_SHARE, False
 
     def next(self, seconds: float, budget: Budget, num_workers: int) -> Quantum | None:
         """Ask for draws, from the mini-buckets of the whole where it is bounded as one."""
@@ -69,12 +77,13 @@ class Draws(Strategy[Problem]):
             return
         if found.proposal is self._proposal:
             self.problem.sampled.pop()
-        self._proposal = found.proposal
+        self._proposal, self._tally = found.proposal, found.tally
         self.problem.sampled.append(found.sampled)
+        self.problem.tally = max(self.problem.tally, found.tally, key=effective_draws)
 
     def _source(self, halving: SuccessiveHalving | None, budget: Budget) -> ProposalSource | None:
         """Return what is worth a new proposal: a tighter bound on the whole, or small mini-buckets of our own."""
-        if halving is None:
+        if halving is None or (halving.state is None and self.problem.narrow() is not None):
             if self._num_sources >= len(OWN_SHARES) or building_seconds(self.problem.rest) > budget.left(
                 OWN_SHARES[-1]
             ):
@@ -98,14 +107,38 @@ class Draws(Strategy[Problem]):
         """Draw blocks in their order from a new source or the last proposal: one at least, then until either limit."""
         problem = self.problem
         if source is None:
-            proposal, sampled = self._proposal, problem.sampled[-1]
+            proposal, sampled, tally = self._proposal, problem.sampled[-1], self._tally
         else:
-            proposal = source.proposal(budget, budget, problem.worker_bytes)
+            proposal = None
+            while proposal is None and source is not None and not budget.must_stop():
+                proposal = source.proposal(budget, budget, problem.worker_bytes)
+                source = source.smaller
             if proposal is None:
                 return DrawsEstimate(None, None)
-            sampled = Sampled(proposal.bound, problem.error + score_rounding(problem.rest))
+            sampled, tally = Sampled(proposal.bound, problem.error + score_rounding(problem.rest)), None
         assert proposal is not None
+        size = None  # a whole configuration is larger than one of what presolve left
+        if problem.wants_marginals:
+            size = max(1, BLOCK_NUMBERS // max(1, problem.user_model.num_variables))
         until, seed = Budget(seconds, within=budget), problem.options.seed | number << SEED_BITS
         while sampled.num_blocks == 0 or not (until.must_stop() or sampled.num_blocks >= most):
-            sampled = sampled.with_block(proposal.draw(seed, sampled.num_blocks).log_weights)
-        return DrawsEstimate(proposal, sampled)
+            block = proposal.draw(seed, sampled.num_blocks, size)
+            if problem.wants_marginals:
+                tally = self._tallied(block, proposal.bound, (seed, sampled.num_blocks), tally)
+            sampled = sampled.with_block(block.log_weights)
+        return DrawsEstimate(proposal, sampled, tally)
+
+    def _tallied(self, block: Block, bound: float, seed: tuple[int, int], tally: MarginalTally | None) -> MarginalTally:
+        """Add what a block of draws says of the marginals of the user's model."""
+        problem, (states, log_weights) = self.problem, block
+        if problem.presolved is not None:
+            alive = log_weights > -math.inf
+            states = np.zeros((len(log_weights), problem.user_model.num_variables), dtype=np.int32)
+            states[alive] = problem.presolved.states(block.states[alive], np.random.default_rng(seed))
+        found = MarginalTally.of(problem.user_model, Block(states, log_weights), bound)
+        return found if tally is None else tally.plus(found)
+
+
+def effective_draws(tally: MarginalTally | None) -> float:
+    """Return the draws of equal weight that these are worth."""
+    return 0.0 if tally is None else tally.tally.effective

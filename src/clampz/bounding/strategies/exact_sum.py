@@ -58,6 +58,8 @@ class ExactSum(Strategy[Problem]):
 
     def next(self, seconds: float, budget: Budget, num_workers: int) -> Quantum | None:
         """Ask for the plan, then for bounds on slices, then for slices."""
+        if not self._is_asked and self.problem.facts.awaits_marginals:
+            return None
         if not self._is_asked:
             self._is_asked = True
             return Quantum(
