@@ -5,18 +5,16 @@ import math
 import re
 import time
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pytest
 from running import EXACT, PNG, answer, extras_imported_by, press_ctrl_c, run, table
 
 import clampz as cz
-from clampz.bounding.bracket import BracketStop
 from clampz.bounding.problem import Problem
 from clampz.bounding.strategies.trivial_bounds import trivial_bounds
 from clampz.cli import live_progress
-from clampz.cli.bracket_view import REASONS
 from clampz.cli.commands.bound import parse_variables
 from clampz.portfolio.scheduler import Scheduler
 
@@ -62,10 +60,6 @@ def test_who_closed_the_gap_in_json(folder, capsys):
         assert own[-1]["after"] == data[end]
         moved = sum(each[end] for each in nats.values())
         assert moved == pytest.approx(sign * (data[end] - own[0]["after"]))
-
-
-def test_every_reason_to_stop_has_words():
-    assert set(get_args(BracketStop)) - {"left", "callback"} == set(REASONS)
 
 
 def test_a_narrow_model_is_closed_at_once(folder, capsys):
