@@ -256,7 +256,7 @@ def test_strategies_look_the_same_in_all_pictures(contested, bracket):
 
 
 def test_every_strategy_looks_different_in_grey_too():
-    from clampz.bounding.strategies import STRATEGIES
+    from clampz.solving.strategies import STRATEGIES
 
     assert len(MARKERS) == len(set(MARKERS)) >= len(STRATEGIES)
     lightness = sorted(sum(w * int(c[k : k + 2], 16) for w, k in ((0.3, 1), (0.59, 3), (0.11, 5))) for c in COLOURS)
