@@ -9,6 +9,7 @@ has ended.  What time is left goes to the variable whose intervals are widest.
 """
 
 from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import Executor
 from dataclasses import replace
 from functools import partial
 from typing import Unpack
@@ -37,7 +38,7 @@ from clampz.runtime.budget import Budget, Cancelled
 from clampz.runtime.options import takes_names
 from clampz.runtime.progress import Listener, as_callback, says_stop
 from clampz.runtime.seeds import Seed, with_rng
-from clampz.runtime.workers import AnyExecutor, Crew, Job, run_jobs
+from clampz.runtime.workers import Crew, Job, run_jobs
 
 # The share of the time for bounds on all lanes at once, blocks of lanes for each thread, and evaluations of each.
 LANES_SHARE, BLOCKS_PER_THREAD, LANE_EVALUATIONS = 0.5, 4, 4
@@ -56,7 +57,7 @@ def bound_marginals(
     variables: Sequence[Variable] | None = None,
     *,
     evidence: Evidence | None = None,
-    executor: AnyExecutor | None = None,
+    executor: Executor | None = None,
     rng: Seed = None,
     progress: Listener[MarginalBounds] = None,
     options: BoundOptions | None = None,
