@@ -40,6 +40,28 @@ def test_examples_run(page, tmp_path, monkeypatch):
     assert results.failed == 0
 
 
+def walks() -> dict[str, list[list[str]]]:
+    """The rows of each walk in the architecture, as cells."""
+    text = (DOCS / "architecture.md").read_text(encoding="utf-8").partition("## Walks")[2].partition("\n## ")[0]
+    parts = re.split(r"^(?=`cz\.)", text, flags=re.M)[1:]
+    rows = {part.split("`")[1]: re.findall(r"^\| \d+ \|(.*)\|$", part, re.M) for part in parts}
+    return {call: [row.split("|") for row in found] for call, found in rows.items()}
+
+
+@pytest.mark.parametrize(("call", "rows"), walks().items())
+def test_walks_name_what_is_there(call, rows):
+    assert 3 < len(rows) <= 15
+    sources = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "src/clampz").rglob("*.py"))
+    known = set(re.findall(r"^ *(?:def|class) (\w+)", sources, re.M))
+    for hop, *cells in rows:
+        named = [name for code in re.findall(r"`([\w.]+)`", hop) for name in code.split(".")]
+        packages = {path.name for path in (ROOT / "src/clampz").iterdir()}
+        missing = [name for name in named if name not in known | packages | {"method"}]
+        assert named and not missing, (call, missing)
+        for place in re.findall(r"`([\w/]+/[\w.]*)`", "".join(cells)):
+            assert (ROOT / "src/clampz" / place).exists(), place
+
+
 @pytest.mark.filterwarnings("default")  # those of other libraries are theirs
 @pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
 def test_tutorials_run(page, tmp_path, monkeypatch):

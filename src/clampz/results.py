@@ -16,6 +16,7 @@ from clampz.method import Method
 from clampz.model import BinaryForm
 from clampz.model.results import Estimate, Estimates
 from clampz.model.topology import Topology
+from clampz.portfolio.problem import Gain, Gains
 from clampz.presolve.simplified import Simplified
 from clampz.queries.log_ratio import LogRatio
 from clampz.queries.probability import Probability
@@ -33,6 +34,8 @@ __all__ = [
     "Estimates",
     "Fit",
     "FitStep",
+    "Gain",
+    "Gains",
     "Likelihood",
     "LogRatio",
     "MarginalBounds",

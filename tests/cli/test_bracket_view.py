@@ -1,6 +1,7 @@
 """Brackets for people: printed bounds hold, and the display follows the work."""
 
 from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 from numba.core import event
@@ -8,8 +9,9 @@ from running import a_bracket
 
 import clampz as cz
 from clampz._kernels import jit
+from clampz.bounding.bracket import BracketStop
 from clampz.cli import bracket_view
-from clampz.cli.bracket_view import LiveBracket
+from clampz.cli.bracket_view import REASONS, LiveBracket
 
 
 def test_printed_bounds_hold():
@@ -25,6 +27,10 @@ def test_printed_bounds_hold():
 def test_without_an_estimate_it_says_why():
     bracket = replace(a_bracket(1.0, 3.0), estimate=None, why_no_estimate="There was no time for Bethe.")
     assert dict(bracket.facts)["estimate"] == "none. There was no time for Bethe."
+
+
+def test_every_reason_to_stop_has_words():
+    assert set(get_args(BracketStop)) - {"left", "callback"} == set(REASONS)
 
 
 def shown(closing: LiveBracket, width: int = 60) -> str:

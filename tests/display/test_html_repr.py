@@ -130,6 +130,16 @@ def test_numbers_are_to_the_right_and_words_to_the_left():
     html = as_html(HtmlCard(title="t", columns=("name", "n"), rows=[("a", "1,000"), ("2", "-inf")]))
     assert "<td class='l'>a</td><td>1,000</td>" in html and "<td class='l'>2</td><td>-inf</td>" in html
     assert "<th class='l'>name</th><th>n</th>" in html
+    html = as_html(
+        HtmlCard(title="t", columns=("name", "n", "w"), rows=[("a", "first", "x"), ("b", "2", ""), ("c", "", "")])
+    )
+    assert "<td>first</td><td class='l'>x</td>" in html and "<td>2</td><td class='l'></td>" in html
+
+
+def test_the_card_of_a_bracket_says_who_closed_the_gap():
+    html, _ = shown(cz.bound(GRID, exact=False, leaves=3, max_table=4))
+    assert "<th class='l'>who closed the gap</th><th>nats of the lower end</th>" in html
+    assert "<td class='l'>trivial bounds</td><td>first</td><td>first</td>" in html and "mean field</td><td>" in html
 
 
 def test_cards_of_next_to_nothing():

@@ -9,6 +9,9 @@ import pytest
 import clampz as cz
 from clampz import plotting
 from clampz.bounding.bracket import Point
+from clampz.plotting.bracket_trace import BracketTrace, movers_at
+from clampz.plotting.style import COLOURS, MARKERS
+from clampz.portfolio.problem import Gain, Gains
 
 pytest.importorskip("matplotlib")
 from drawn import assert_legible, shown_texts
@@ -25,7 +28,8 @@ def over(bracket: cz.results.Bracket, *points: tuple[float, float, float], **cha
     seconds, lower, upper = points[-1]
     trace = tuple(Point(*point, 1) for point in points)
     estimate = lower + (upper - lower) / 3 if math.isfinite(lower) else None
-    found = replace(bracket, trace=trace, lower=lower, upper=upper, estimate=estimate, seconds=seconds)
+    known = {"lower": lower, "upper": upper, "estimate": estimate, "seconds": seconds}
+    found = replace(bracket, trace=trace, gains=Gains(), **known)
     return replace(found, **changes)
 
 
@@ -156,3 +160,121 @@ def test_on_axes_of_the_caller_the_bounds_alone(bracket):
     assert bracket.plot(ax=ax) is ax
     assert ax.figure.axes == [ax]
     assert any(text.startswith("seconds") or text.startswith("milliseconds") for text in shown_texts(ax.figure))
+
+
+# -- who closed the gap -----------------------------------------------------------------------------------------------
+
+
+def moved(bracket: cz.results.Bracket, *moves: tuple[float, str, str, float]) -> cz.results.Bracket:
+    """A bracket that strategies have moved so: (seconds, strategy, end, to) each."""
+    ends, gains, points = {"lower": -math.inf, "upper": math.inf}, [], []
+    for seconds, strategy, end, to in moves:
+        gains.append(Gain(seconds, strategy, end, ends[end], to))
+        ends[end] = to
+        points.append((seconds + 1e-4, ends["lower"], ends["upper"]))
+    return replace(over(bracket, *points), gains=Gains(gains))
+
+
+@pytest.fixture(scope="module")
+def contested(bracket) -> cz.results.Bracket:
+    return moved(
+        bracket,
+        (0.1, "trivial bounds", "lower", 3.0),
+        (0.1, "trivial bounds", "upper", 60.0),
+        (0.5, "mean field", "lower", 7.0),
+        (1.0, "TRW", "upper", 30.0),
+        (2.0, "mini-buckets", "upper", 12.0),
+        (3.0, "TRW", "upper", 11.0),
+        (4.0, "mini-buckets", "lower", 8.0),
+        (4.001, "TRW", "upper", 10.0),
+        (9.0, "mini-buckets", "upper", 9.0),
+    )
+
+
+def curves(ax, name: str) -> list[tuple[list[float], list[float]]]:
+    """Each line of the colour that the legend has for a strategy, as (times, values)."""
+    legend = ax.figure.legends[0] if ax.figure.legends else ax.get_legend()
+    (key,) = (handle for handle in legend.legend_handles if handle.get_label() == name)
+    found = [line for line in ax.lines if line.get_color() == key.get_color() and line.get_marker() == key.get_marker()]
+    return [(line.get_xdata().tolist(), line.get_ydata().tolist()) for line in found]
+
+
+def test_each_line_has_the_colour_of_who_moved_it(contested):
+    ax = contested.plot()
+    assert_legible(ax.figure)
+    names = [text.get_text() for text in ax.figure.legends[0].get_texts()]
+    assert [name for name in names if name in contested.gains.by_strategy()] == list(contested.gains.by_strategy())
+    ((times, values),) = curves(ax, "mean field")  # the lower end from 0.5 s on, with the step from 3 to 7
+    assert values[0] == 3.0 and set(values[1:]) == {7.0} and times[0] == times[1] == pytest.approx(0.5, abs=1e-3)
+    ((_, values),) = curves(ax, "TRW")  # in pieces, for others were between
+    breaks = [k for k, value in enumerate(values) if math.isnan(value)]
+    assert values[:2] == [60.0, 30.0] and [values[k + 1 : k + 3] for k in breaks] == [[12.0, 11.0]]
+    assert values[-1] == 10.0
+    assert [len(curves(ax, name)) for name in ("trivial bounds", "mini-buckets")] == [2, 2]  # both ends
+
+
+def test_the_gap_has_the_colour_of_who_moved_either_end(contested):
+    ax = contested.plot()
+    colours = {line.get_color() for line in ax.figure.axes[1].lines}
+    assert colours == {line.get_color() for line in ax.lines if line.get_linestyle() != "None"}
+
+
+def test_a_mark_is_where_somebody_takes_over_for_a_while(contested):
+    ax = contested.plot()
+    marked = [
+        (line.get_xdata()[k], line.get_ydata()[k], line.get_marker())
+        for line in ax.lines
+        if line.get_linestyle() != "None"
+        for k in line.get_markevery()
+    ]
+    assert len({mark for *_, mark in marked}) == 4
+    assert any(time == pytest.approx(2.0, abs=1e-3) and value == 12.0 for time, value, _ in marked)
+    for time, value, _ in marked:
+        assert any(
+            point.seconds == pytest.approx(time) and value in (point.lower, point.upper) for point in contested.trace
+        )
+
+
+def test_on_axes_of_the_caller_strategies_are_named_too(contested):
+    from matplotlib.figure import Figure
+
+    ax = contested.plot(ax=Figure(layout="constrained").subplots())
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == list(contested.gains.by_strategy())
+
+
+def test_strategies_look_the_same_in_all_pictures(contested, bracket):
+    alone = moved(bracket, (0.1, "TRW", "upper", 9.0), (0.2, "mean field", "lower", 3.0), (1.0, "TRW", "upper", 8.0))
+    pictures = [each.plot() for each in (contested, alone)]
+    looks = [
+        {
+            handle.get_label(): (handle.get_color(), handle.get_marker())
+            for handle in ax.figure.legends[0].legend_handles[-k:]
+        }
+        for ax, k in zip(pictures, (4, 2), strict=True)
+    ]
+    assert looks[1].keys() == {"TRW", "mean field"} and all(looks[0][name] == look for name, look in looks[1].items())
+
+
+def test_every_strategy_looks_different_in_grey_too():
+    from clampz.solving.strategies import STRATEGIES
+
+    assert len(MARKERS) == len(set(MARKERS)) >= len(STRATEGIES)
+    lightness = sorted(sum(w * int(c[k : k + 2], 16) for w, k in ((0.3, 1), (0.59, 3), (0.11, 5))) for c in COLOURS)
+    assert lightness[-1] < 200  # of 255: to be seen on white
+
+
+def test_what_nobody_is_known_to_have_moved_has_the_colour_of_ink(bracket):
+    assert movers_at(np.array([0.1, 2.0]), Gains(), ("lower",)) == ["", ""]
+    trace = BracketTrace.of(over(bracket, (0.1, 0.0, 2.0), (0.4, 1.0, 2.0)))
+    assert {*trace.lower_by, *trace.upper_by, *trace.gap_by} == {""}
+
+
+def test_of_several_gains_between_two_moments_the_last_counts():
+    gains = Gains(Gain(seconds, name, "upper", 9.0, 8.0) for seconds, name in ((0.1, "a"), (0.2, "b"), (0.5, "c")))
+    assert movers_at(np.array([0.05, 0.1, 0.3, 0.5, 0.6]), gains, ("upper",)) == ["a", "a", "b", "c", "c"]
+
+
+def test_many_turns_take_few_lines(bracket):
+    turns = [(0.1 + 0.01 * k, ("cutset", "diving")[k % 2], "lower", 1.0 + k) for k in range(1000)]
+    ax = moved(bracket, (0.01, "TRW", "upper", 2000.0), *turns).plot()
+    assert len(ax.lines) <= 5

@@ -13,6 +13,7 @@ from reading_pages import Page
 
 import clampz as cz
 from clampz.bounding.bracket import Point
+from clampz.portfolio.problem import Gain, Gains
 from clampz.reporting import embedded_figures, make_page
 
 pytest.importorskip("matplotlib")
@@ -87,6 +88,22 @@ def test_every_moment_is_listed_or_said_to_be_left_out():
     many = Page(make_page(replace(found, bracket=replace(found.bracket, trace=trace))))
     assert "40 of 100 moments." in many.text
     assert "0.000 20.000000 40.000000" in many.text and "9.900 20.000000 30.100000" in many.text
+
+
+def test_who_closed_the_gap_is_a_table():
+    found = bracketed()
+    gains = Gains(
+        [
+            *(Gain(0.1, "trivial bounds", "upper", math.inf, 60.0), Gain(0.5, "TRW", "upper", 60.0, 40.0)),
+            *(Gain(0.5, "<mine>", "lower", -math.inf, 20.0), Gain(2.0, "<mine>", "lower", 20.0, 24.0)),
+        ]
+    )
+    page = Page(make_page(replace(found, bracket=replace(found.bracket, gains=gains))))
+    page.check()
+    said = "Who closed the gap Nats of the lower end Nats of the upper end trivial bounds first TRW 20 <mine> 4"
+    assert said in " ".join(page.text.split())
+    silent = Page(make_page(replace(found, bracket=replace(found.bracket, gains=Gains()))))
+    assert "Who closed the gap" not in silent.text
 
 
 def rows_of(page: Page) -> list[str]:

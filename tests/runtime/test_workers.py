@@ -2,6 +2,8 @@
 
 import math
 import os
+import subprocess
+import sys
 import threading
 from concurrent.futures import (
     BrokenExecutor,
@@ -229,3 +231,57 @@ def test_clamping_survives_its_executor(make):
     assert elsewhere.variables == here.variables
     assert (elsewhere.branches.upper == here.branches.upper).all()
     assert [step.log_z for step in elsewhere.steps] == [step.log_z for step in here.steps]
+
+
+# -- Dask --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def dask_client():
+    """A client of a cluster of two threads of this process."""
+    distributed = pytest.importorskip("distributed")
+    with (
+        distributed.LocalCluster(1, threads_per_worker=2, processes=False, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+def test_a_dask_client_does_the_work(dask_client):
+    with Crew(dask_client, 2) as crew:
+        assert crew.submit(threading.current_thread).result() is not threading.current_thread()
+        first, second = (crew.submit(os.urandom, 8) for _ in range(2))
+        assert first.result() != second.result()  # the same call again is made again
+
+
+def test_a_bracket_by_a_dask_client_is_the_one_by_threads(dask_client):
+    model, plan = frustrated(8, 9), {"exact": False, "leaves": 12, "max_table": 8, "gap": 0.0, "threads": 2}
+    here = cz.bound(model, **plan)
+    there = cz.bound(model, executor=dask_client, **plan)
+    assert (there.lower, there.upper, there.num_leaves) == (here.lower, here.upper, here.num_leaves)
+    assert there.lower <= cz.exact(model).log_z <= there.upper
+
+
+def test_clamping_and_intervals_take_a_dask_client(dask_client):
+    model = frustrated(8, 6)
+    here, there = (cz.clamp(model, "trw", k=3, select="maxW", executor=each) for each in (None, dask_client))
+    assert there.variables == here.variables and there.log_z == pytest.approx(here.log_z, abs=1e-9)
+    found = cz.bound_marginals(model, gap=0.2, exact=False, executor=dask_client, time=30)
+    truth = cz.exact(model)
+    for i in range(model.num_variables):
+        assert (found.lower[i] <= truth.marginals[i]).all() and (truth.marginals[i] <= found.upper[i]).all()
+
+
+def test_dask_is_not_imported_for_those_who_do_not_use_it():
+    code = "import sys, clampz as cz; cz.bound(cz.generators.cycle(3, rng=0)); sys.exit('distributed' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("executor", ["tcp://127.0.0.1:8786", 2, object()])
+def test_what_is_no_executor_is_refused(executor):
+    model, expected = frustrated(8, 6), r"executor: expected a concurrent\.futures\.Executor or a Dask Client, found"
+    for call in (cz.bound, cz.bound_marginals):
+        with pytest.raises(cz.errors.OptionError, match=expected):
+            call(model, executor=executor, exact=False)
+    with pytest.raises(cz.errors.OptionError, match=expected):
+        cz.clamp(model, "trw", k=2, executor=executor)

@@ -1,7 +1,6 @@
 """`bound` and `iter_bounds`: a portfolio of strategies run to its limits, from a checkpoint and to one if asked for."""
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
@@ -19,7 +18,7 @@ from clampz.runtime.budget import Budget
 from clampz.runtime.options import check_callable, takes_names
 from clampz.runtime.progress import Listener, as_callback, says_stop
 from clampz.runtime.seeds import Seed, with_rng
-from clampz.runtime.workers import Crew
+from clampz.runtime.workers import AnyExecutor, Crew
 
 
 @takes_names
@@ -27,7 +26,7 @@ def bound(
     model: Model,
     *,
     evidence: Evidence | None = None,
-    executor: Executor | None = None,
+    executor: AnyExecutor | None = None,
     rng: Seed = None,
     progress: Listener[Bracket] = None,
     stop: Callable[[], bool] | None = None,
@@ -44,8 +43,8 @@ def bound(
     evidence
         `{variable: state}`, as `Model.condition` takes it: then Z is that of the evidence.
     executor
-        Where leaves are solved: any concurrent.futures.Executor, of threads, processes or a cluster.  By default
-        threads of this process.
+        Where bounds are computed: any concurrent.futures.Executor, of threads, processes or a cluster, or a Dask
+        Client.  By default threads of this process.
     rng
         A whole number, or a numpy Generator whose next number is taken: the option `seed` by another name.
     progress
@@ -92,7 +91,7 @@ def iter_bounds(
     model: Model,
     *,
     evidence: Evidence | None = None,
-    executor: Executor | None = None,
+    executor: AnyExecutor | None = None,
     rng: Seed = None,
     stop: Callable[[], bool] | None = None,
     checkpoint: str | Path | None = None,
@@ -133,7 +132,7 @@ def iter_bounds(
 def _running(
     model: Model,
     options: BoundOptions,
-    executor: Executor | None,
+    executor: AnyExecutor | None,
     budget: Budget,
     checkpoint: Path | None,
 ) -> Iterator[Bracket]:

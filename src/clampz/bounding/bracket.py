@@ -18,7 +18,7 @@ from clampz.display.html_repr import HasHtml, HtmlCard, between
 from clampz.display.plot_hooks import Drawable
 from clampz.model import Model
 from clampz.model.frames import records_frame
-from clampz.portfolio.problem import Gains, Stop
+from clampz.portfolio.problem import End, Gains, Stop
 from clampz.sampling.statistics import Sampled, interval
 
 BracketStop = Stop
@@ -29,6 +29,8 @@ EstimateBy = Literal["Bethe", "sampling", "counting", "bounds"]
 NEAR = 1.0
 # Nats: a bracket as narrow is log Z but for rounding.
 ROUNDING = 1e-6
+# The head of a table of gains.
+GAIN_COLUMNS = ("who closed the gap", "nats of the lower end", "nats of the upper end")
 
 
 class PointEstimate(NamedTuple):
@@ -93,6 +95,22 @@ def statistical(found: HasInterval) -> list[tuple[str, str]]:
     return [("95% interval", f"{as_interval(found.interval(), found.standard_error)}, statistical")]
 
 
+def gain_rows(gains: Gains) -> list[tuple[str, str, str]]:
+    """Return a row for each strategy that moved an end: its name, and the nats of the lower and of the upper end.
+
+    "first" stands for an end that it found and moved no further.
+    """
+    found = {(gain.strategy, gain.end) for gain in gains}
+
+    def in_words(name: str, end: End, nats: float) -> str:
+        return "" if (name, end) not in found else rounded_up(nats) if nats else "first"
+
+    return [
+        (name, in_words(name, "lower", nats["lower"]), in_words(name, "upper", nats["upper"]))
+        for name, nats in gains.by_strategy().items()
+    ]
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Bracket(Drawable, HasHtml):
     """Certified: lower <= log Z <= upper.  Drawn, it shows both bounds over time, with the estimate between them.
@@ -110,8 +128,10 @@ class Bracket(Drawable, HasHtml):
         Of the estimate, where it is by sampling: statistical, not certified; otherwise None.
     sampled
         What was drawn, proposal by proposal, dead draws counted; see `interval`.
-    trace, gains
-        How the bracket closed, and which strategy moved which end when.
+    trace
+        How the bracket closed, moment by moment.
+    gains
+        Who closed it: which strategy moved which end when.
     stopped_by
         "gap" (narrow enough), "exact" (nothing is left to do), "time", "leaves", "memory", "interrupt", "callback";
         "error" where strategies that a warning named have failed; "left" while it runs.
@@ -184,6 +204,14 @@ class Bracket(Drawable, HasHtml):
         is_counted = self.estimate_by == "counting"
         return f"{self.estimate:.{digits}f}" + (", counted: right with high probability" if is_counted else "")
 
+    @property
+    def proven_by(self) -> str:
+        """Which strategies proved the two ends, in a few words; "" where nobody knows."""
+        upper, lower = self.gains.holder("upper"), self.gains.holder("lower")
+        if upper == lower:
+            return f"both ends by {upper}" if upper else ""
+        return ", ".join(f"{end} by {name}" for end, name in (("upper", upper), ("lower", lower)) if name)
+
     def _card(self) -> HtmlCard:
         ends = ((point.lower, point.upper) for point in self.trace)
         widest = next((pair for pair in ends if all(map(math.isfinite, pair))), (self.lower, self.upper))
@@ -197,6 +225,8 @@ class Bracket(Drawable, HasHtml):
                 ("leaves", f"{self.num_leaves:,}"),
                 ("run", ran(self.seconds, self.stopped_by)),
             ],
+            columns=GAIN_COLUMNS,
+            rows=gain_rows(self.gains),
         )
 
     def to_frame(self) -> Any:
@@ -208,7 +238,8 @@ class Bracket(Drawable, HasHtml):
         estimate = "no estimate" if self.estimate is None else f"{kind} {self.estimate:.10g}"
         if self.standard_error is not None:
             estimate += f" ± {self.standard_error:.2g} (statistical)"
+        who = f"{self.proven_by}; " if self.proven_by else ""
         return (
-            f"Bracket({self.lower:.10g} <= log Z <= {self.upper:.10g}, gap {self.gap:.3g}, {estimate}; "
+            f"Bracket({self.lower:.10g} <= log Z <= {self.upper:.10g}, gap {self.gap:.3g}, {estimate}; {who}"
             f"{counted(self.num_leaves, 'leaf', 'leaves')}, {self.seconds:.2g} s, stopped by {self.stopped_by})"
         )

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from concurrent.futures import Executor
 from typing import Any, Unpack
 
 import numpy as np
@@ -23,6 +22,7 @@ from clampz.runtime.budget import UNLIMITED, Budget, Progress
 from clampz.runtime.options import Options, check_flag, check_name, check_option, is_one_of, is_whole, takes_names
 from clampz.runtime.progress import Listener, as_callback
 from clampz.runtime.seeds import Seed
+from clampz.runtime.workers import AnyExecutor
 
 META_SELECTORS = {
     "greedy": "every variable is tried, and the best one kept",
@@ -51,7 +51,7 @@ def clamp(
     warm_starts: bool = True,
     every_step: bool = True,
     memo: Memo | None = None,
-    executor: Executor | None = None,
+    executor: AnyExecutor | None = None,
     rng: Seed = None,
     progress: Listener[Progress] = None,
     options: Options | None = None,
@@ -93,8 +93,8 @@ def clamp(
         Solved sets of clamped variables, shared by calls on one model with cold starts: each set is solved once per
         method.
     executor
-        Where to solve blocks of branches: any concurrent.futures.Executor, of threads, processes or a cluster.  By
-        default threads of this process; the result does not depend on it.
+        Where to solve blocks of branches: any concurrent.futures.Executor, of threads, processes or a cluster, or a
+        Dask Client.  By default threads of this process; the result does not depend on it.
     rng
         A whole number, or a numpy Generator whose next number is taken: the method's option `seed` by another name,
         where it has one.

@@ -7,7 +7,6 @@ are solved with that.
 
 import math
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import InitVar, dataclass
 from itertools import combinations
@@ -29,7 +28,7 @@ from clampz.model.results import Estimate, Estimates
 from clampz.numerics import EPS, Integers, log_sum_exp
 from clampz.runtime.budget import UNLIMITED, Budget, Cancelled, Progress, StoppedBy
 from clampz.runtime.options import Options
-from clampz.runtime.workers import Crew, Job, lane_blocks, run_jobs
+from clampz.runtime.workers import AnyExecutor, Crew, Job, lane_blocks, run_jobs
 
 # Lanes in a block that is handed to an executor.
 BLOCK = 16
@@ -50,7 +49,7 @@ class Clamping:
     criterion: str
     budget: Budget
     reweight: bool | None = None
-    executor: Executor | None = None
+    executor: AnyExecutor | None = None
     progress: Callable[[Progress], object] | None = None
     warm_starts: bool = True
     every_step: bool = True

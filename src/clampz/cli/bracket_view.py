@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clampz._kernels.jit import compiling
-from clampz.bounding.bracket import Bracket
+from clampz.bounding.bracket import GAIN_COLUMNS, Bracket, gain_rows
 from clampz.bounding.options import BoundOptions
 from clampz.cli.live_progress import ProgressListener
 from clampz.cli.outputs import as_number
-from clampz.cli.tables import facts, model_fact, show
+from clampz.cli.tables import facts, model_fact, new_table, show
 from clampz.runtime.progress import Show, compiling_in_words, is_interactive
 from clampz.solving.solution import Solution
 
@@ -32,11 +32,14 @@ REASONS = {
     "leaves": "leaves",
     "memory": "memory",
     "interrupt": "Ctrl-C: this is what there was",
+    "error": "error: strategies have failed, as warnings say",
 }
 
 
 def print_bracket(bracket: Bracket, path: Path) -> None:
-    """Print the bracket as a table."""
+    """Print the bracket as a table, and who closed the gap as another."""
+    from rich.markup import escape
+
     rows = [
         model_fact(path, bracket.model),
         *bracket.facts,
@@ -45,6 +48,11 @@ def print_bracket(bracket: Bracket, path: Path) -> None:
         ("stopped by", REASONS[bracket.stopped_by] + ("; Z = 0" if bracket.upper == -math.inf else "")),
     ]
     show(facts(rows))
+    if bracket.gains:
+        table = new_table(*GAIN_COLUMNS)
+        for row in gain_rows(bracket.gains):
+            table.add_row(*map(escape, row))
+        show(table)  # it begins with an empty line
 
 
 def statistical_data(found: Bracket | Solution) -> dict[str, Any]:

@@ -75,8 +75,9 @@ def as_html(card: HtmlCard) -> str:
     )
     parts = [STYLE, f"<b>{_text(card.title)}</b>", f"<table>{facts}</table>" if facts else ""]
     if card.rows:
-        # columns of numbers are to the right, all else is to the left
-        left = [not all(_is_number(row[k]) for row in card.rows) for k in range(len(card.columns))]
+        # columns of numbers are to the right, all else is to the left; a word among numbers is to the right with them
+        numbers = [[_is_number(row[k]) for row in card.rows if row[k] or k == 0] for k in range(len(card.columns))]
+        left = [not (any(column) if k else all(column)) for k, column in enumerate(numbers)]
         head = "".join(map(_cell, itertools.repeat("th"), card.columns, left))
         rows = "".join(f"<tr>{''.join(map(_cell, itertools.repeat('td'), row, left))}</tr>" for row in card.rows)
         parts.append(f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>")

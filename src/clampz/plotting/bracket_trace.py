@@ -1,21 +1,30 @@
-"""The picture of both bounds over time, on log Z or on the largest score, and of the gap between them."""
+"""The picture of both bounds over time, on log Z or on the largest score, and of the gap between them.
+
+Each line has the colour of the strategy that moved it last, and a mark where that one took over.
+"""
 
 import math
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from clampz.bounding.bracket import ROUNDING, Bracket
+from clampz.bounding.strategies import STRATEGIES
 from clampz.display.formatting import as_interval, counted, round_outward, rounded_up, with_error
 from clampz.map_inference.results import Mode
 from clampz.numerics import Floats
 from clampz.plotting.figures import new_axes
 from clampz.plotting.style import (
     ATTRACTIVE,
+    COLOURS,
     FAINT,
     FILL,
     INK,
     LOWER_DASHES,
+    MARKERS,
     PALE,
     SOFT,
     num_digits,
@@ -24,8 +33,10 @@ from clampz.plotting.style import (
     style_axes,
     write_inside,
 )
+from clampz.portfolio.problem import ENDS, End, Gains
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
 # Sizes in inches of one value, and of bounds over time.
@@ -48,33 +59,53 @@ LEAST_GAP = 1e-12
 # In points: from the axes to the labels beside them, and the height of a line of these.
 BESIDE, LINE = 12.0, 10.5
 
+# The size of a mark in points, and the share of the axis for which who takes over must hold on to have one.
+MARK, SHORT = 4.5, 0.03
+
+# The colour and the mark of each strategy.
+Looks = dict[str, tuple[str, str]]
 # A label beside the axes: the value it belongs to, its text, and its colour.
 Label = tuple[float, str, str]
 
 
 class BracketTrace(NamedTuple):
-    """Both bounds as steps over time, the last of them to the end, and the unit of time."""
+    """Both bounds as steps over time, the last of them to the end, and the unit of time.
+
+    `lower_by`, `upper_by` and `gap_by` say who moved the bound, or either of them, last; "" where nobody knows.
+    """
 
     moments: Floats
     lower: Floats
     upper: Floats
     unit: str
+    lower_by: list[str]
+    upper_by: list[str]
+    gap_by: list[str]
 
     @classmethod
     def of(cls, bracket: Bracket | Mode) -> "BracketTrace":
         """Return the steps from the first finite bound on, in the unit of time that suits the whole run."""
         points = [point for point in bracket.trace if math.isfinite(point.lower) or math.isfinite(point.upper)]
         if not points:
-            return cls(np.empty(0), np.empty(0), np.empty(0), "seconds")
+            return cls(np.empty(0), np.empty(0), np.empty(0), "seconds", [], [], [])
         seconds = np.array([point.seconds for point in points])
         end = max(bracket.seconds, float(seconds[-1]) * (1 + (LAST if seconds[-1] > seconds[0] else ONLY)))
         _, scale, unit = next(found for found in UNITS if end < found[0])
         values = np.array([(point.lower, point.upper) for point in [*points, points[-1]]])
-        return cls(np.append(seconds, end) * scale, values[:, 0], values[:, 1], unit)
+        gains = bracket.gains if isinstance(bracket, Bracket) else Gains()
+        movers = (movers_at(seconds, gains, ends) for ends in (("lower",), ("upper",), ENDS))
+        return cls(np.append(seconds, end) * scale, values[:, 0], values[:, 1], unit, *movers)
 
     @property
     def gaps(self) -> Floats:
         return self.upper - self.lower
+
+
+def movers_at(seconds: Floats, gains: Gains, ends: Sequence[End]) -> list[str]:
+    """Return who had moved one of these ends last at each moment, or who moved it first of all before that."""
+    own = [gain for gain in gains if gain.end in ends]
+    known = [gain.seconds for gain in own]
+    return [own[max(bisect_right(known, moment) - 1, 0)].strategy if own else "" for moment in seconds.tolist()]
 
 
 def plot_bracket_trace(bracket: Bracket, ax: "Axes | None" = None) -> "Axes":
@@ -110,18 +141,21 @@ def draw_trace(
 ) -> "Axes":
     """Draw both bounds on a value over time, with labels beside them, an estimate, and on a new figure the gap."""
     alone, ax = ax is not None, new_axes(ax, SIZE)
-    lowest = ax
+    lowest, looks = ax, looks_of(trace)
+    _set_time(ax, trace)
     if not alone:
         lowest = second_panel(ax, 2, 1, share_x=True, height_ratios=(3, 1))
-        _draw_gaps(lowest, trace)
+        _draw_gaps(lowest, trace, looks)
         ax.tick_params(labelbottom=False)
-    _draw_bounds(ax, trace, value)
+    _draw_bounds(ax, trace, value, looks)
     if estimated is not None:
         _draw_estimate(ax, trace, estimated)
+    style: dict[str, Any] = {"frameon": False, "fontsize": 8, "labelcolor": INK, "handlelength": 1.6}
+    handles = ax.get_legend_handles_labels()[0]
     if not alone:
-        style: dict[str, Any] = {"frameon": False, "fontsize": 8, "labelcolor": INK, "handlelength": 1.6}
-        ax.figure.legend(loc="outside lower left", ncols=4, **style)
-    _set_time(ax, trace)
+        ax.figure.legend(handles=[*handles, *_keys(looks)], loc="outside lower left", ncols=4, **style)
+    elif looks:
+        ax.legend(handles=_keys(looks), loc="best", **style)
     _write_labels(ax, labels, (2.0 if alone else 2.4) * 72)
     lowest.set_xlabel(trace.unit)
     ax.set_ylabel(value)
@@ -129,6 +163,14 @@ def draw_trace(
     ax.set_title(title, loc="left", fontsize=9, color=INK)
     style_axes(ax, lowest)
     return ax
+
+
+def looks_of(trace: BracketTrace) -> Looks:
+    """Return the colour and the mark of each strategy that is seen: the same in all pictures."""
+    seen = dict.fromkeys(name for pair in zip(trace.upper_by, trace.lower_by, strict=True) for name in pair if name)
+    places = list(dict.fromkeys([*(strategy.name for strategy in STRATEGIES), *seen]))
+    found = ((name, places.index(name)) for name in seen)
+    return {name: (COLOURS[place % len(COLOURS)], MARKERS[place % len(MARKERS)]) for name, place in found}
 
 
 def duration(seconds: float) -> str:
@@ -155,7 +197,7 @@ def write_value(ax: "Axes", value: str, what: str) -> "Axes":
 # -- what is drawn ----------------------------------------------------------------------------------------------------
 
 
-def _draw_bounds(ax: "Axes", trace: BracketTrace, value: str) -> None:
+def _draw_bounds(ax: "Axes", trace: BracketTrace, value: str, looks: Looks) -> None:
     """Draw the band between both bounds, which reaches to the edge where one of them is not there yet."""
     low, high = _limits(ax, trace)
     ax.set_ylim(low, high)
@@ -170,9 +212,52 @@ def _draw_bounds(ax: "Axes", trace: BracketTrace, value: str) -> None:
         missing = "lower" if math.isinf(trace.lower[0]) else "upper"
         hatched: dict[str, Any] = {"facecolor": "none", "edgecolor": PALE, "hatch": "////", "where": until}
         ax.fill_between(trace.moments, lower, upper, label=f"no {missing} bound yet", **hatched, **band)
-    for values, dashes in ((trace.upper, "solid"), (trace.lower, LOWER_DASHES)):
+    for values, movers, dashes in (
+        (trace.upper, trace.upper_by, "solid"),
+        (trace.lower, trace.lower_by, LOWER_DASHES),
+    ):
         finite = np.where(np.isfinite(values), values, np.nan)
-        ax.step(trace.moments, finite, where="post", color=INK, linewidth=1.4, linestyle=dashes, zorder=3)
+        _draw_steps(ax, trace.moments, finite, movers, looks, linewidth=1.6, linestyle=dashes, zorder=3)
+
+
+def _draw_steps(ax: "Axes", moments: Floats, values: Floats, movers: list[str], looks: Looks, **style: Any) -> None:
+    """Draw steps over time, a line in pieces for each strategy, with a mark where it took over for a while."""
+    least = SHORT * float(np.ptp(ax.get_window_extent().intervalx))
+    pixels = ax.transData.transform(np.column_stack([moments, np.ones(len(moments))]))[:, 0]
+    lines: dict[str, list[int]] = {}  # places of the values of each strategy, and -1 between pieces
+    times: dict[str, list[int]] = {}
+    marks: dict[str, list[int]] = {}
+    first = 0
+    for name, stretch in groupby(movers):
+        last = first + len(list(stretch))
+        line, time = lines.setdefault(name, []), times.setdefault(name, [])
+        if line:
+            line.append(-1)
+            time.append(first)
+        if first:  # the step from where it was before is its own
+            line.append(first - 1)
+            time.append(first)
+        seen = next((k for k in range(first, last) if not math.isnan(values[k])), last)
+        if pixels[last] - pixels[seen] >= least:
+            marks.setdefault(name, []).append(len(line) + seen - first)
+        line += [*range(first, last), last - 1]
+        time += range(first, last + 1)
+        first = last
+    padded = np.append(values[: len(movers)], np.nan)
+    for name, line in lines.items():
+        colour, mark = looks.get(name, (INK, ""))
+        marked: dict[str, Any] = {"marker": mark, "markevery": marks.get(name, []), "markersize": MARK}
+        ax.step(moments[times[name]], padded[line], where="post", color=colour, **marked, **style)
+
+
+def _keys(looks: Looks) -> "list[Artist]":
+    """Return the entries of the legend that say which strategy has which colour and mark."""
+    from matplotlib.lines import Line2D
+
+    return [
+        Line2D([], [], color=colour, marker=mark, markersize=MARK, linewidth=1.6, label=name)
+        for name, (colour, mark) in looks.items()
+    ]
 
 
 def _limits(ax: "Axes", trace: BracketTrace) -> tuple[float, float]:
@@ -210,10 +295,10 @@ def _draw_estimate(ax: "Axes", trace: BracketTrace, bracket: Bracket) -> None:
     ax.plot(trace.moments[-1:], [bracket.estimate], color=colour, linestyle="none", label="estimate", **point)
 
 
-def _draw_gaps(ax: "Axes", trace: BracketTrace) -> None:
+def _draw_gaps(ax: "Axes", trace: BracketTrace, looks: Looks) -> None:
     """Draw the gap over time on a log axis; on a linear one where it covers less than a decade."""
     gaps = np.where(np.isfinite(trace.gaps), np.maximum(trace.gaps, LEAST_GAP), np.nan)
-    ax.step(trace.moments, gaps, where="post", color=INK, linewidth=1.2)
+    _draw_steps(ax, trace.moments, gaps, trace.gap_by, looks, linewidth=1.2)
     ax.set_yscale("log")
     if np.isnan(gaps).all():
         write_inside(ax, "no gap yet", fontsize=8)

@@ -18,6 +18,13 @@ DASHES = (0, (2.0, 1.1))
 # The inside of a certified interval, and the line of its lower end.
 FILL, LOWER_DASHES = "#cfd8e6", (0, (4, 1.5))
 
+# Colours that people tell apart who see all of them or not (most by Okabe and Ito), and marks for grey.
+COLOURS = (
+    *("#8a939d", "#1f2a37", "#8c6d31", "#7a3f98", "#0072b2"),
+    *("#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00"),
+)
+MARKERS = ("|", "X", "P", "p", "o", "s", "^", "D", "v", "*", "<", ">", "h", "d", "x", "+")
+
 
 def shortened(text: str, most: int) -> str:
     """Shorten a name to at most `most` characters by leaving out its middle: ends tell names apart.

@@ -15,7 +15,19 @@ ResultT = TypeVar("ResultT")
 
 
 class Gain(NamedTuple):
-    """An end that a strategy has moved, and when."""
+    """An end that a strategy has moved, and when.
+
+    Attributes
+    ----------
+    seconds
+        Since the run began, those before a checkpoint included.
+    strategy
+        Its name, such as "mean field".
+    end
+        Which of the two: "lower" or "upper".
+    before, after
+        Where the end was, infinite at first, and where it is from then on.
+    """
 
     seconds: float
     strategy: str
@@ -25,20 +37,36 @@ class Gain(NamedTuple):
 
     @property
     def nats(self) -> float:
-        """How far; inf where there was no end before."""
+        """How far; inf where either of the two is infinite."""
         return abs(self.after - self.before)
 
 
 class Gains(tuple[Gain, ...]):
-    """Who closed a gap: which strategy moved which end when, in order."""
+    """Who closed a gap: which strategy moved which end when, in order.
+
+    >>> from clampz import bound, generators
+    >>> gains = bound(generators.grid(4, 4, rng=0)).gains
+    >>> gains[0].strategy, gains.holder("upper")
+    ('trivial bounds', 'exact sum')
+    """
 
     def by_strategy(self) -> dict[str, dict[str, float]]:
-        """Return the nats that each strategy moved the "lower" and the "upper" end by, the first to act first."""
+        """Return the nats that each strategy moved the "lower" and the "upper" end by, the first to act first.
+
+        Where one of the two ends of a move is infinite, as where an end is found, it counts for none.
+
+        >>> Gains([Gain(0.1, "cutset", "lower", -math.inf, 2.0), Gain(0.3, "cutset", "lower", 2.0, 2.5)]).by_strategy()
+        {'cutset': {'lower': 0.5, 'upper': 0.0}}
+        """
         found: dict[str, dict[str, float]] = {}
         for gain in self:
             own = found.setdefault(gain.strategy, {"lower": 0.0, "upper": 0.0})
-            own[gain.end] += gain.nats
+            own[gain.end] += gain.nats if math.isfinite(gain.nats) else 0.0
         return found
+
+    def holder(self, end: End) -> str | None:
+        """Return the strategy that moved an end last, and so proved it as it is; None where nobody moved it."""
+        return next((gain.strategy for gain in reversed(self) if gain.end == end), None)
 
     def to_frame(self) -> Any:
         """A pandas DataFrame with a row for each gain: "seconds", "strategy", "end", "before", "after"."""
@@ -125,7 +153,7 @@ class Problem(ABC, Generic[ResultT]):
     def note_gains(self, strategy: str, before: tuple[float, float], seconds: float) -> None:
         """Note who moved which end, from where it was before."""
         for end, old, new in zip(ENDS, before, self.ends, strict=True):
-            if old != new:
+            if (new > old) if end == "lower" else (new < old):
                 self.gains.append(Gain(self.seconds_before + seconds, strategy, end, old, new))
 
     def narrow(self) -> Stop | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from clampz._version import __version__
-from clampz.bounding.bracket import Bracket
+from clampz.bounding.bracket import GAIN_COLUMNS, Bracket, gain_rows
 from clampz.clamping.branches import Clamped
 from clampz.display import html_page
 from clampz.display.formatting import as_interval, counted, interval_outward, rounded_up
@@ -15,6 +15,7 @@ from clampz.display.html_page import details, section, sentence, text, with_minu
 from clampz.io import files
 from clampz.model.description import describe, in_words
 from clampz.plotting import plot_model
+from clampz.portfolio.problem import Gains
 from clampz.reporting.embedded_figures import embedded
 from clampz.reporting.marginals import marginals_section
 from clampz.solving.solution import Solution
@@ -103,10 +104,20 @@ def _course(solution: Solution) -> str:
     found = solution.bracket if solution.bracket is not None else solution.estimate
     if isinstance(found, Bracket) and found.trace:
         seen = f"Both bounds on log Z over time, and under them the gap, {rounded_up(found.gap)} nats in the end."
-        return embedded(found.plot(), 0, seen) + "\n" + details("The same in numbers", _moments(found))
+        parts = [embedded(found.plot(), 0, seen), _movers(found.gains), details("The same in numbers", _moments(found))]
+        return "\n".join(part for part in parts if part)
     if isinstance(found, Clamped) and found.variables:
         return embedded(found.plot(), 0, f"log Z against the number of clamps, {len(found.variables)} in the end.")
     return ""
+
+
+def _movers(gains: Gains) -> str:
+    """Return a table of who closed the gap; "" where that is not known."""
+    if not gains:
+        return ""
+    head = [sentence(name) for name in GAIN_COLUMNS]
+    rows = [[text(cell) for cell in row] for row in gain_rows(gains)]
+    return html_page.table("", head[0], head, rows, "numeric")
 
 
 def _moments(bracket: Bracket) -> str:

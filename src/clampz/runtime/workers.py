@@ -8,11 +8,12 @@ cut where the arithmetic is equal on both sides.
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ThreadPoolExecutor, wait
 from itertools import pairwise
-from typing import Generic, Self, TypeVar
+from typing import Generic, Protocol, Self, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 
 from clampz._kernels.approximations.message_passing.binary import FULL_LANES
+from clampz.errors import OptionError
 from clampz.numerics import Integers
 from clampz.runtime.budget import Budget
 
@@ -30,6 +31,16 @@ SUM_BLOCK = 1 << 16
 # Seconds after which a waiting thread wakes: an endless wait would not end for a Ctrl-C of another thread, nor
 # for any on Windows.
 LOOK_UP = 0.05
+
+
+@runtime_checkable
+class HasExecutor(Protocol):
+    """A Dask `distributed.Client`, of which nothing more is known here, so that nothing is imported."""
+
+    def get_executor(self, *, pure: bool) -> Executor: ...
+
+
+AnyExecutor: TypeAlias = Executor | HasExecutor
 
 
 class Workers:
@@ -115,12 +126,12 @@ class Job(Generic[T]):
 class Crew:
     """Workers of a run: the caller's executor of threads, processes or machines, or else threads of its own.
 
-    A broken executor is not used again, and the crew's own threads do the work that it lost.  At the end of a `with`
-    these threads are shut down; the executor is left to its owner.
+    A Dask client is as good as its executor.  A broken executor is not used again, and the crew's own threads do the
+    work that it lost.  At the end of a `with` these threads are shut down; the executor is left to its owner.
     """
 
-    def __init__(self, executor: Executor | None, num_threads: int) -> None:
-        self.executor = executor
+    def __init__(self, executor: AnyExecutor | None, num_threads: int) -> None:
+        self.executor = as_executor(executor)
         self.num_threads = num_threads
         self._home: ThreadPoolExecutor | None = None
         self._beside: ThreadPoolExecutor | None = None
@@ -157,6 +168,15 @@ class Crew:
         for own in (self._home, self._beside):
             if own is not None:
                 own.shutdown(wait=False, cancel_futures=True)
+
+
+def as_executor(executor: AnyExecutor | None) -> Executor | None:
+    """Return an executor as it is, and that of a Dask client, which does a call again whenever it is made again."""
+    if executor is None or isinstance(executor, Executor):
+        return executor
+    if isinstance(executor, HasExecutor):
+        return executor.get_executor(pure=False)  # what comes of a call depends on the time that it had
+    raise OptionError(f"executor: expected a concurrent.futures.Executor or a Dask Client, found {executor!r:.80}")
 
 
 def _awaited(future: Future[T]) -> T:

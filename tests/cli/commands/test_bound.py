@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,8 @@ def test_a_table_of_the_bracket_and_nothing_else(folder, capsys):
     assert run("bound", "strong.uai", *OPEN) == 0
     out, err = capsys.readouterr()
     assert err == ""
-    found = table(out)
+    above, _, below = out.partition("\n\n")
+    found = table(above)
     assert list(found) == [
         "model",
         "lower",
@@ -42,6 +44,22 @@ def test_a_table_of_the_bracket_and_nothing_else(folder, capsys):
     assert float(found["lower"]) <= exact <= float(found["upper"])
     assert found["stopped by"].strip() == "leaves"
     assert all(line == line.rstrip() for line in out.splitlines())
+    head, _, *rows = (line.strip() for line in below.splitlines())
+    assert re.split("  +", head) == ["who closed the gap", "nats of the lower end", "nats of the upper end"]
+    assert rows[0].split() == ["trivial", "bounds", "first", "first"] and rows[1].startswith("mean field ")
+    assert "mini-buckets" in below
+
+
+def test_who_closed_the_gap_in_json(folder, capsys):
+    data = answer(capsys, "bound", "strong.uai", "--json", *OPEN)
+    gains, nats = data["gains"], data["nats_by_strategy"]
+    assert [gain["before"] for gain in gains[:2]] == ["-inf", "inf"]
+    assert list(nats) == list(dict.fromkeys(gain["strategy"] for gain in gains)) and len(nats) > 2
+    for end, sign in (("lower", 1), ("upper", -1)):
+        own = [gain for gain in gains if gain["end"] == end]
+        assert own[-1]["after"] == data[end]
+        moved = sum(each[end] for each in nats.values())
+        assert moved == pytest.approx(sign * (data[end] - own[0]["after"]))
 
 
 def test_a_narrow_model_is_closed_at_once(folder, capsys):

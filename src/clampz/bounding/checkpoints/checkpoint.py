@@ -20,7 +20,7 @@ from clampz.model import Model
 
 # The first line of a file; the number changes with the schema.
 MARK = b"clampz checkpoint "
-TITLE = MARK + b"5, version "
+TITLE = MARK + b"6, version "
 LINE = TITLE + __version__.encode() + b"\n"
 # The longest first line that is looked at, and how pickles begin, which earlier versions left.
 LONGEST_LINE, PICKLE = 200, b"\x80"

@@ -24,10 +24,13 @@ from clampz.model.checks import LARGEST_POTENTIAL, as_log_potentials
 from clampz.model.factors import FactorTables
 from clampz.model.tables import offsets
 from clampz.numerics import Floats, Integers
+from clampz.portfolio.problem import ENDS, Gain
 from clampz.runtime.seeds import LARGEST_SEED
 
 # Bytes that a tree may take beyond `memory`, and those of a submodel beside its arrays.
 SPARE_BYTES, SUBMODEL_BYTES = 50_000_000, 10_000
+# Characters of the name of a strategy.
+LONGEST_NAME = 100
 # What rounding may take a probability beyond 1.
 ROUNDING = 1e-6
 
@@ -49,6 +52,7 @@ def restore(model: Model, options: BoundOptions, saved: SavedSearch) -> Problem:
     _check_trace(saved)
     columns = saved.trace_seconds, saved.trace_lower, saved.trace_upper, saved.trace_leaves
     problem.trace = [Point(*point) for point in zip(*(column.tolist() for column in columns), strict=True)]
+    problem.gains = _gains(saved)
     problem.seconds_before, problem.is_resumed = problem.trace[-1].seconds, True
     problem.frontier.restore(nodes)
     problem.tighten(problem.trace[-1].lower - problem.error, problem.trace[-1].upper + problem.error)
@@ -229,6 +233,28 @@ def _check_trace(saved: SavedSearch) -> None:
     _check_bounds(lower, upper)
     _expect((lower[1:] >= lower[:-1]).all() and (upper[1:] <= upper[:-1]).all(), "brackets within each other")
     _expect(max(lower[-1], saved.lower[0]) <= min(upper[-1], saved.upper[0]), "bounds that contradict nothing")
+
+
+def _gains(saved: SavedSearch) -> list[Gain]:
+    """Restore who moved which end when: ends that only ever came closer, no further than the brackets say."""
+    seconds, before, after, is_upper = saved.gain_seconds, saved.gain_before, saved.gain_after, _flags(saved.gain_end)
+    _same_length(seconds, saved.gain_strategy, is_upper, before, after)
+    try:
+        text = saved.strategies.tobytes().decode()
+    except UnicodeDecodeError:
+        raise CorruptFileError("expected names of strategies in UTF-8, found something else") from None
+    names = text.split("\n")[:-1]
+    _expect(text == "".join(f"{name}\n" for name in names), "a line for each strategy")
+    _expect(all(name.isprintable() and len(name) <= LONGEST_NAME for name in names), "names of strategies")
+    _indices(saved.gain_strategy, len(names), "strategies")
+    _expect(np.isfinite(seconds).all() and (np.diff(seconds) >= 0).all(), "gains in order")
+    _expect((seconds[:1] >= 0).all() and (seconds[-1:] <= saved.trace_seconds[-1]).all(), "gains within the run")
+    _expect(np.where(is_upper, after < before, before < after).all(), "ends that came closer")
+    _expect(((after >= saved.trace_lower[-1]) | ~is_upper).all(), "upper ends above the lower one")
+    _expect(((after <= saved.trace_upper[-1]) | is_upper).all(), "lower ends below the upper one")
+    columns = seconds, saved.gain_strategy, is_upper, before, after
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    return [Gain(moment, names[strategy], ENDS[upper], old, new) for moment, strategy, upper, old, new in rows]
 
 
 def _check_bounds(lower: Floats, upper: Floats) -> None:

@@ -12,6 +12,7 @@ from clampz.bounding.checkpoints import file
 from clampz.bounding.problem import Problem
 from clampz.model import Model
 from clampz.numerics import Floats, Integers
+from clampz.portfolio.problem import Gains
 
 Bytes = NDArray[np.uint8]
 
@@ -22,6 +23,8 @@ class SavedSearch(NamedTuple):
     model           (32,)  SHA-256 of the user's model
     simplified      (1,)   whether the search is over the reduced model that presolve leaves of it
     trace_*         (T,)   the brackets so far
+    gain_*          (G,)   who moved which end when: 0 is the lower one; strategies by their place in a list of names
+    strategies             these names, a line of UTF-8 each
 
     Submodels; the first is the whole, and its model is not saved:
     first_max_table, too_wide
@@ -51,6 +54,12 @@ class SavedSearch(NamedTuple):
     trace_lower: Floats
     trace_upper: Floats
     trace_leaves: Integers
+    gain_seconds: Floats
+    gain_strategy: Integers
+    gain_end: Bytes
+    gain_before: Floats
+    gain_after: Floats
+    strategies: Bytes
     first_max_table: Integers
     too_wide: Integers
     max_table: Integers
@@ -110,6 +119,7 @@ def saved_search(problem: Problem) -> SavedSearch:
     shapes = [(*each.above, *each.below, len(each.main)) if each else (0, 0, 0, 0, 0) for each in found]
     max_table, seed, below_max_table, below_seed, num_main = map(_integers, zip(*shapes, strict=True))
     models = [submodel.model for submodel in submodels[1:]]
+    names = list(Gains(problem.gains).by_strategy())
     return SavedSearch(
         model=np.frombuffer(digest(problem.user_model), dtype=np.uint8),
         simplified=_bytes([problem.simplified]),
@@ -117,6 +127,12 @@ def saved_search(problem: Problem) -> SavedSearch:
         trace_lower=_floats(point.lower for point in problem.trace),
         trace_upper=_floats(point.upper for point in problem.trace),
         trace_leaves=_integers(point.num_leaves for point in problem.trace),
+        gain_seconds=_floats(gain.seconds for gain in problem.gains),
+        gain_strategy=_integers(names.index(gain.strategy) for gain in problem.gains),
+        gain_end=_bytes(gain.end == "upper" for gain in problem.gains),
+        gain_before=_floats(gain.before for gain in problem.gains),
+        gain_after=_floats(gain.after for gain in problem.gains),
+        strategies=np.frombuffer("".join(f"{name}\n" for name in names).encode(), dtype=np.uint8),
         first_max_table=_integers(submodel.halving.first_max_table for submodel in submodels),
         too_wide=_integers(submodel.too_wide for submodel in submodels),
         max_table=max_table,

@@ -2,7 +2,8 @@
 
 The JSON has lower, upper, gap, estimate (natural logarithms; null where there is none, and why_no_estimate says why),
 estimate_by, of an estimate by sampling its standard_error and statistical_interval_95 (else null), leaves, seconds,
-stopped_by, interrupted, and the trace: every bracket on the way.  With --marginals it has widest, seconds, stopped_by,
+stopped_by, interrupted, the gains (which strategy moved which end when), nats_by_strategy (how far each moved the lower
+and the upper end), and the trace: every bracket on the way.  With --marginals it has widest, seconds, stopped_by,
 interrupted, and for every variable the lower and upper ends of its states.  Infinities are "-inf", "inf".
 """
 
@@ -47,7 +48,8 @@ EXAMPLES = """\
   clampz bound model.uai --json | jq '.lower, .upper'
 
 JSON: lower, upper, gap, estimate (null: why_no_estimate), estimate_by, standard_error and statistical_interval_95
-(of an estimate by sampling), leaves, seconds, stopped_by, interrupted, trace; infinities are "inf", "-inf"
+(of an estimate by sampling), leaves, seconds, stopped_by, interrupted, gains, nats_by_strategy, trace; infinities are
+"inf", "-inf"
 """
 
 FORMS = ("json", "csv")
@@ -144,6 +146,14 @@ def bracket_data(bracket: Bracket, path: Path) -> dict[str, Any]:
         **statistical_data(bracket),
         "leaves": bracket.num_leaves,
         **ending_data(bracket),
+        "gains": [
+            {
+                **{"seconds": round(gain.seconds, 6), "strategy": gain.strategy, "end": gain.end},
+                **numbers_of(gain, "before", "after"),
+            }
+            for gain in bracket.gains
+        ],
+        "nats_by_strategy": bracket.gains.by_strategy(),
         "trace": [
             {"seconds": round(point.seconds, 6), **numbers_of(point, "lower", "upper"), "leaves": point.num_leaves}
             for point in bracket.trace
