@@ -192,6 +192,7 @@ class Scheduler(Generic[ResultT]):
         was_closing = self._closes(strategy)
         try:
             seconds, found = job.result()
+            seconds = strategy.counted(found, seconds)
         except Exception as error:
             strategy.is_done = True
             warnings.warn(f"{strategy.name} ended: {type(error).__name__}: {error}", RuntimeWarning, stacklevel=2)
