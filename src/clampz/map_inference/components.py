@@ -1,6 +1,7 @@
 """A component of a model on its way to its maximum: configurations below, a bound above, and a search between."""
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -10,7 +11,15 @@ from clampz.approximations.mini_buckets.structure import ENDLESS, Structure, bui
 from clampz.errors import TooWideError
 from clampz.map_inference.branch_and_bound import BestFirst
 from clampz.map_inference.heuristics import ELIMINATION_SECONDS, Heuristic, heuristic
-from clampz.map_inference.local_search import States, Terms, first_states, largest_sum, num_bytes, score_of
+from clampz.map_inference.local_search import (
+    SECONDS_PER_BYTE,
+    States,
+    Terms,
+    first_states,
+    largest_sum,
+    num_bytes,
+    score_of,
+)
 from clampz.model import Model
 from clampz.model.components import component, component_labels
 from clampz.numerics import Integers
@@ -18,6 +27,8 @@ from clampz.runtime.budget import Budget, Cancelled
 
 # The share of the time left that a structure may take, that tables may take, and those of an exact maximum.
 BUILDING_SHARE, TABLES_SHARE, EXACT_SHARE = 0.25, 0.3, 0.05
+# The shares of the time left and of the memory that terms of local search may take.
+TERMS_SHARE, TERMS_MEMORY = 0.5, 0.5
 # Shares of the memory: of structures with their tables, and of open nodes.
 TABLES_MEMORY, NODES_MEMORY = 0.5, 0.25
 # Components that are parts of their own at most; beyond, several are one.
@@ -51,8 +62,10 @@ class Component:
         Nothing is left that is better by more than the gap, but for rounding.
     search
         The branch and bound that goes by the best bound so far.
-    terms, num_searches
-        What local search goes by, and how many have begun.
+    terms, has_room
+        What local search goes by, when somebody has asked for it; and whether there is memory for it.
+    num_anneals
+        How many have begun.
     max_table
         Entries of the tables of the last bound.
     """
@@ -65,7 +78,7 @@ class Component:
     is_done: bool = False
     search: BestFirst | None = None
     terms: Terms | None = None
-    num_searches: int = 0
+    num_anneals: int = 0
     max_table: int = 0
 
     @classmethod
@@ -88,6 +101,16 @@ class Component:
     def is_exact(self) -> bool:
         """Whether the search goes by a bound that is the maximum, so that no better one is wanted."""
         return self.search is not None and self.search.heuristic.is_exact
+
+    @property
+    def has_room(self) -> bool:
+        return num_bytes(self.model) <= TERMS_MEMORY * self.limits.num_bytes
+
+    def lay_out_terms(self, budget: Budget) -> None:
+        """Make terms if there is time and memory for that."""
+        if self.has_room and SECONDS_PER_BYTE * num_bytes(self.model) <= budget.left(TERMS_SHARE):
+            with suppress(Cancelled):
+                self.terms = Terms.of(self.model, budget)
 
     @property
     def begin(self) -> States:

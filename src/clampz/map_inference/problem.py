@@ -1,6 +1,7 @@
 """MapProblem: the largest score of a model between two ends, and what strategies share."""
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -8,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from clampz.map_inference.components import Component, Limits
-from clampz.map_inference.local_search import folding_error, rounded_sum, score_of
+from clampz.map_inference.local_search import Terms, folding_error, rounded_sum, score_of
 from clampz.map_inference.results import Mode, ModeStop, ModeTrace, Scored
 from clampz.model import Model
 from clampz.portfolio.problem import Problem, Stop
@@ -172,6 +173,48 @@ class MapStrategy(Strategy[MapProblem]):
     def counted(self, found: Done, seconds: float) -> float:
         """Count what was done, whatever it took."""
         return found.seconds
+
+
+class Improving(MapStrategy):
+    """A strategy that looks for better configurations with a generator of its own for each quantum.
+
+    It never waits: what it is worth falls with what it gained of late, and below its share it is never.
+    """
+
+    def __init__(self, problem: MapProblem) -> None:
+        super().__init__(problem)
+        self._has_gained, self.is_midway = False, True
+        self._num_quanta = 0
+
+    def next(self, seconds: float, budget: Budget, num_workers: int) -> Quantum | None:
+        """Ask for a search in the component of the largest gap, of those that have room for it."""
+        part = self.problem.widest(lambda each: each.has_room)
+        if part is None:
+            return None
+        self._num_quanta += 1
+        rng = np.random.default_rng([part.limits.seed, self._num_quanta])
+        return self.ask(self._search, part, rng, budget=budget, num_workers=num_workers)
+
+    def take(self, quantum: Quantum, found: Done) -> None:
+        """Take a configuration if there is one."""
+        part, lower = quantum.label, quantum.label.lower
+        part.take(*found.found)
+        self._has_gained |= part.lower > lower
+
+    def expected(self, seconds: float) -> float | None:
+        """Expect nothing of what has never found anything better; else what it gained of late."""
+        return None if self._has_gained else 0.0
+
+    def _search(self, part: Component, rng: np.random.Generator, budget: Budget) -> Done:
+        if part.terms is None:
+            part.lay_out_terms(budget)
+        if part.terms is None:
+            return Done(0.0, ())
+        return self.improve(part, part.terms, rng, budget)
+
+    @abstractmethod
+    def improve(self, part: Component, terms: Terms, rng: np.random.Generator, budget: Budget) -> Done:
+        """Return configurations that may be better than all before."""
 
 
 def best_of(found: Sequence[Scored], num_best: int) -> list[Scored]:

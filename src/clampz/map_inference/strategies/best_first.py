@@ -8,7 +8,7 @@ from clampz.portfolio.strategy import Quantum
 from clampz.runtime.budget import Budget
 
 # Nodes at a time, beside one for each state on the way to a configuration; and seconds of each.
-NODES_AT_A_TIME, NODE_SECONDS = 2**15, 5e-7
+NODES_AT_A_TIME, NODE_SECONDS = 2**15, 3e-7
 
 
 class BestFirstSearch(MapStrategy):

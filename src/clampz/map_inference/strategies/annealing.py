@@ -1,0 +1,26 @@
+"""Simulated annealing: where good configurations are many flips apart, kicks do not get there."""
+
+import numpy as np
+
+from clampz.map_inference.components import Component
+from clampz.map_inference.local_search import Terms
+from clampz.map_inference.problem import Done, Improving
+from clampz.runtime.budget import Budget
+
+# Sweeps of the first annealing of a component, which double each time; and the share of the time left that one may
+# take.
+FIRST_SWEEPS, LONGEST = 100, 0.1
+
+
+class Annealing(Improving):
+    """Cools down from a temperature at which all is possible, twice as slowly each time."""
+
+    name = "annealing"
+    share = 0.1
+
+    def improve(self, part: Component, terms: Terms, rng: np.random.Generator, budget: Budget) -> Done:
+        """Return the configuration that one annealing ends with."""
+        num_sweeps = int(min(FIRST_SWEEPS * 2**part.num_anneals, budget.left(LONGEST) / terms.sweep_seconds))
+        part.num_anneals += 1
+        found = [terms.anneal(part.begin, num_sweeps, rng, budget)] if num_sweeps >= FIRST_SWEEPS else []
+        return Done(num_sweeps * terms.sweep_seconds, found)
