@@ -62,10 +62,8 @@ class Component:
         Nothing is left that is better by more than the gap, but for rounding.
     search
         The branch and bound that goes by the best bound so far.
-    terms, has_room
-        What local search goes by, when somebody has asked for it; and whether there is memory for it.
-    num_anneals
-        How many have begun.
+    terms, is_searchable, num_anneals
+        What local search goes by once it has begun, whether it could, and how many annealings have begun.
     max_table
         Entries of the tables of the last bound.
     """
@@ -78,6 +76,7 @@ class Component:
     is_done: bool = False
     search: BestFirst | None = None
     terms: Terms | None = None
+    is_searchable: bool = True
     num_anneals: int = 0
     max_table: int = 0
 
@@ -104,13 +103,17 @@ class Component:
 
     @property
     def has_room(self) -> bool:
+        """Whether there is memory for local search."""
         return num_bytes(self.model) <= TERMS_MEMORY * self.limits.num_bytes
 
-    def lay_out_terms(self, budget: Budget) -> None:
-        """Make terms if there is time and memory for that."""
-        if self.has_room and SECONDS_PER_BYTE * num_bytes(self.model) <= budget.left(TERMS_SHARE):
+    def lay_out_terms(self, budget: Budget) -> Terms | None:
+        """Return the terms that local search goes by, if there is time and memory for them."""
+        is_quick = SECONDS_PER_BYTE * num_bytes(self.model) <= budget.left(TERMS_SHARE)
+        if self.terms is None and self.has_room and is_quick:
             with suppress(Cancelled):
                 self.terms = Terms.of(self.model, budget)
+        self.is_searchable = self.terms is not None
+        return self.terms
 
     @property
     def begin(self) -> States:

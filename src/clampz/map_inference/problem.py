@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from clampz.map_inference.components import Component, Limits
-from clampz.map_inference.local_search import Terms, folding_error, rounded_sum, score_of
+from clampz.map_inference.local_search import folding_error, rounded_sum, score_of
 from clampz.map_inference.results import Mode, ModeStop, ModeTrace, Scored
 from clampz.model import Model
 from clampz.portfolio.problem import Problem, Stop
@@ -153,7 +153,8 @@ class MapProblem(Problem[ModeTrace]):
         if self._reason == "interrupt":
             return "interrupt"
         # nothing was left to do with the memory that there is
-        return "memory" if self._reason != "time" and self.lacks_memory else "time"
+        lacks_memory = self.lacks_memory or not all(part.has_room for part in self.parts)
+        return "memory" if self._reason != "time" and lacks_memory else "time"
 
 
 class Done(NamedTuple):
@@ -176,9 +177,9 @@ class MapStrategy(Strategy[MapProblem]):
 
 
 class Improving(MapStrategy):
-    """A strategy that looks for better configurations with a generator of its own for each quantum.
+    """A strategy that looks for better configurations, with a generator of its own for each quantum.
 
-    It never waits: what it is worth falls with what it gained of late, and below its share it is never.
+    It never waits: what it is worth falls with what it gained of late, and it always has its share.
     """
 
     def __init__(self, problem: MapProblem) -> None:
@@ -187,16 +188,16 @@ class Improving(MapStrategy):
         self._num_quanta = 0
 
     def next(self, seconds: float, budget: Budget, num_workers: int) -> Quantum | None:
-        """Ask for a search in the component of the largest gap, of those that have room for it."""
-        part = self.problem.widest(lambda each: each.has_room)
+        """Ask for a search in the component of the largest gap, of those that it is for."""
+        part = self.problem.widest(lambda each: self.is_for(each, budget))
         if part is None:
             return None
         self._num_quanta += 1
         rng = np.random.default_rng([part.limits.seed, self._num_quanta])
-        return self.ask(self._search, part, rng, budget=budget, num_workers=num_workers)
+        return self.ask(self.search, part, rng, budget=budget, num_workers=num_workers)
 
     def take(self, quantum: Quantum, found: Done) -> None:
-        """Take a configuration if there is one."""
+        """Take configurations."""
         part, lower = quantum.label, quantum.label.lower
         part.take(*found.found)
         self._has_gained |= part.lower > lower
@@ -205,15 +206,12 @@ class Improving(MapStrategy):
         """Expect nothing of what has never found anything better; else what it gained of late."""
         return None if self._has_gained else 0.0
 
-    def _search(self, part: Component, rng: np.random.Generator, budget: Budget) -> Done:
-        if part.terms is None:
-            part.lay_out_terms(budget)
-        if part.terms is None:
-            return Done(0.0, ())
-        return self.improve(part, part.terms, rng, budget)
+    @abstractmethod
+    def is_for(self, part: Component, budget: Budget) -> bool:
+        """Whether there is memory and time to search a component."""
 
     @abstractmethod
-    def improve(self, part: Component, terms: Terms, rng: np.random.Generator, budget: Budget) -> Done:
+    def search(self, part: Component, rng: np.random.Generator, budget: Budget) -> Done:
         """Return configurations that may be better than all before."""
 
 

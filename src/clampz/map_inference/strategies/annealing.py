@@ -3,7 +3,6 @@
 import numpy as np
 
 from clampz.map_inference.components import Component
-from clampz.map_inference.local_search import Terms
 from clampz.map_inference.problem import Done, Improving
 from clampz.runtime.budget import Budget
 
@@ -18,9 +17,14 @@ class Annealing(Improving):
     name = "annealing"
     share = 0.1
 
-    def improve(self, part: Component, terms: Terms, rng: np.random.Generator, budget: Budget) -> Done:
+    def is_for(self, part: Component, budget: Budget) -> bool:
+        """Whether local search has begun, and the first annealing would end in time."""
+        return part.terms is not None and FIRST_SWEEPS * part.terms.sweep_seconds <= budget.left(LONGEST)
+
+    def search(self, part: Component, rng: np.random.Generator, budget: Budget) -> Done:
         """Return the configuration that one annealing ends with."""
+        terms = part.terms
+        assert terms is not None
         num_sweeps = int(min(FIRST_SWEEPS * 2**part.num_anneals, budget.left(LONGEST) / terms.sweep_seconds))
         part.num_anneals += 1
-        found = [terms.anneal(part.begin, num_sweeps, rng, budget)] if num_sweeps >= FIRST_SWEEPS else []
-        return Done(num_sweeps * terms.sweep_seconds, found)
+        return Done(num_sweeps * terms.sweep_seconds, [terms.anneal(part.begin, num_sweeps, rng, budget)])

@@ -3,7 +3,6 @@
 import numpy as np
 
 from clampz.map_inference.components import Component
-from clampz.map_inference.local_search import Terms
 from clampz.map_inference.problem import Done, Improving
 from clampz.runtime.budget import Budget
 
@@ -17,7 +16,14 @@ class LocalSearch(Improving):
     name = "local search"
     share = 0.1
 
-    def improve(self, part: Component, terms: Terms, rng: np.random.Generator, budget: Budget) -> Done:
+    def is_for(self, part: Component, budget: Budget) -> bool:
+        """Whether nothing has kept it from beginning."""
+        return part.is_searchable
+
+    def search(self, part: Component, rng: np.random.Generator, budget: Budget) -> Done:
         """Return the configuration after some kicks."""
+        terms = part.lay_out_terms(budget)
+        if terms is None:
+            return Done(0.0, ())
         seconds = SWEEPS * terms.sweep_seconds
         return Done(seconds, [terms.climb(part.begin, int(seconds / terms.kick_seconds), rng, budget)])
