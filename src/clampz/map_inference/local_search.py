@@ -40,7 +40,7 @@ class Terms:
     arrays
         What `_kernels.map_inference.local_search` takes.
     sweep_seconds, kick_seconds
-        Seconds that a sweep of annealing takes, about, and a kick, after which all neighbours are visited.
+        Seconds that a sweep of annealing takes, about, and a kick, after which neighbours are visited.
     """
 
     arrays: tuple[NDArray[Any], ...]
@@ -70,7 +70,7 @@ class Terms:
         at = offsets(np.bincount(scope, minlength=n)), by_variable
         arrays = (np.array(states), scope_start, scope, strides, start, flat, table_of, *at)
         sweep_seconds, arities = SWEEP_SECONDS * float(states[scope].sum()), np.diff(scope_start)
-        visits = KICKED * float((arities * (arities - 1)).sum() + n) / max(n, 1)
+        visits = 2.0 * min(n, KICKED * (1.0 + float((arities * (arities - 1)).sum()) / max(n, 1)))  # and back
         return cls(arrays, sweep_seconds, visits * sweep_seconds / max(n, 1))
 
     def climb(self, states: States, num_kicks: int, rng: np.random.Generator, budget: Budget) -> States:

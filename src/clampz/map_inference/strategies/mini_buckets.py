@@ -12,6 +12,8 @@ from clampz.runtime.workers import Workers
 
 # Entries of the first tables, how many times more the next ones have, and at most.
 FIRST_TABLE, GROWTH, LARGEST_TABLE = 2**8, 8, 2**26
+# The part of the usual evaluations that larger tables are worth while for.
+LEAST_PART = 0.5
 # Structures of each table size, of which the best is taken.
 NUM_STRUCTURES = 2
 # The share of the time that it has in any case: a better bound makes for a shorter search.
@@ -51,10 +53,10 @@ class MiniBuckets(MapStrategy):
             structures = [part.structure(max_table, k, NUM_STRUCTURES, budget) for k in range(NUM_STRUCTURES)]
             seconds = sum(bound_seconds(each) for each in structures)
             share = min(1.0, budget.left(TABLES_SHARE) / seconds)
-            if max_table > FIRST_TABLE and share < 1.0:
+            if max_table > FIRST_TABLE and share < LEAST_PART:
                 return Done(0.0, None)
             with Workers(num_workers) as workers:
                 bounds = workers.map(partial(heuristic, part.model, budget, share), structures)
         except (TooWideError, Cancelled) as error:
             return Done(0.0, error)
-        return Done(seconds, min(bounds, key=lambda each: each.upper))
+        return Done(share * seconds, min(bounds, key=lambda each: each.upper))
