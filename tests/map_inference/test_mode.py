@@ -13,7 +13,14 @@ from random_factors import random_factors
 
 import clampz as cz
 from clampz.map_inference import branch_and_bound, components, mode
-from clampz.map_inference.strategies import best_first, mini_buckets, presolve
+from clampz.map_inference.strategies import (
+    STRATEGIES,
+    best_first,
+    local_search,
+    max_elimination,
+    mini_buckets,
+    presolve,
+)
 from clampz.presolve.simplified import unchanged
 from clampz.runtime.budget import Budget
 
@@ -340,3 +347,86 @@ def test_components_are_not_taken_apart_where_time_or_memory_are_over(monkeypatc
     monkeypatch.setattr(components, "BYTES_PER_ENTRY", 1e15)
     monkeypatch.setattr(components, "component", lambda *_: pytest.fail("work"))
     assert cz.mode(model, time=20.0).is_optimal
+
+
+def random_kinds(seed):
+    """Models of every kind, small enough to be enumerated: pairs, factors, hard zeros, many labels."""
+    rng = np.random.default_rng(5000 + seed)
+    if seed % 4 == 0:
+        return frustrated(8, rng=seed)
+    if seed % 4 == 1:
+        labels = int(rng.integers(6, 10))
+        pairs = {(i, j): rng.normal(size=(labels, labels)) * 3.0 for i in range(3) for j in range(i)}
+        return cz.Model(rng.normal(size=(3, labels)), pairs)
+    return random_factors(rng, zeros=[0.0, 0.3][seed % 4 - 2])
+
+
+@pytest.mark.parametrize("first", range(0, 120, 40))
+def test_ends_hold_whatever_is_told(first, small_tables, monkeypatch):
+    """Every strategy is at work: nothing is simplified, or only that, and tables are small."""
+    for seed in range(first, first + 40):
+        model, moments = random_kinds(seed), []
+        if seed % 3:
+            monkeypatch.setattr(presolve, "simplify", lambda model, **_: unchanged(model, "max"))
+        small_tables(np.random.default_rng(seed))
+        wanted = ranked(model)
+        best = wanted[0][0] if wanted else -math.inf
+        found = cz.mode(model, rng=seed, progress=moments.append)
+        monkeypatch.undo()
+        assert moments and found.is_optimal
+        for moment in (*moments, *found.trace):
+            assert moment.lower <= best <= moment.upper
+        for before, after in itertools.pairwise(moments):
+            assert before.seconds <= after.seconds and before.lower <= after.lower and before.upper >= after.upper
+
+
+def test_there_is_an_answer_at_any_time_and_more_time_is_not_worse():
+    model = frustrated(70, rng=2)
+    cz.mode(frustrated(20), time=0.2)  # compiled
+    runs = [cz.mode(model, time=time, threads=1) for time in (0.0, 1e-4, 0.01, 0.3, 1.2)]
+    for before, after in itertools.pairwise(runs):
+        assert before.score <= after.score + EXACT and before.upper >= after.upper - EXACT
+    for found in runs:
+        assert found.states is not None and found.score <= found.upper < math.inf
+        assert found.score == math.fsum(terms(model, found.states.tolist())) and found.stopped_by == "time"
+    assert runs[-1].gap < runs[0].gap
+
+
+def test_the_first_configuration_is_kept_where_presolve_leaves_no_time(monkeypatch):
+    """What presolve leaves may begin with a worse one."""
+    model = cz.Model.from_binary(np.ones(6), np.full(6, 0.1), [(i, (i + 1) % 6) for i in range(6)])
+    first, real = cz.mode(model, time=0.0), presolve.simplify
+
+    def simplify(model, **options):
+        found = real(model, **options)
+        monkeypatch.setattr(Budget, "must_stop", lambda _: True)
+        return found
+
+    monkeypatch.setattr(presolve, "simplify", simplify)
+    monkeypatch.setattr(components, "first_states", lambda model: np.zeros(model.num_variables, dtype=np.int32))
+    found = cz.mode(model)
+    assert found.score >= cz.mode(model, time=0.0).score and found.score <= first.upper
+
+
+def test_a_strategy_that_fails_ends_alone(monkeypatch, small_tables):
+    def fails(*_):
+        raise MemoryError("too much")
+
+    monkeypatch.setattr(local_search.LocalSearch, "search", fails)
+    small_tables(np.random.default_rng(0))
+    model = frustrated(9)
+    with pytest.warns(RuntimeWarning, match="local search ended: MemoryError"):
+        found = cz.mode(model)
+    assert found.is_optimal and abs(found.score - ranked(model)[0][0]) <= EXACT
+
+
+@pytest.mark.parametrize("strategy", [each for each in STRATEGIES if each is not max_elimination.MaxElimination])
+def test_the_answer_is_the_same_without_any_strategy(strategy, monkeypatch, small_tables):
+    """As long as branch and bound has a bound to go by, or the maximum is found by elimination."""
+    model = frustrated(9)
+    monkeypatch.setattr(mode, "STRATEGIES", tuple(each for each in STRATEGIES if each is not strategy))
+    if strategy not in (mini_buckets.MiniBuckets, best_first.BestFirstSearch):
+        small_tables(np.random.default_rng(0))
+    found, (best, _) = cz.mode(model, time=2.0), ranked(model)[0]
+    assert found.lower <= best + EXACT and best <= found.upper + EXACT
+    assert found.is_optimal or strategy is best_first.BestFirstSearch

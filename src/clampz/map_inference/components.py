@@ -11,15 +11,7 @@ from clampz.approximations.mini_buckets.structure import ENDLESS, Structure, bui
 from clampz.errors import TooWideError
 from clampz.map_inference.branch_and_bound import BestFirst
 from clampz.map_inference.heuristics import ELIMINATION_SECONDS, Heuristic, heuristic
-from clampz.map_inference.local_search import (
-    SECONDS_PER_BYTE,
-    States,
-    Terms,
-    first_states,
-    largest_sum,
-    num_bytes,
-    score_of,
-)
+from clampz.map_inference.local_search import States, Terms, first_states, largest_sum, num_bytes, score_of
 from clampz.model import Model
 from clampz.model.components import component, component_labels
 from clampz.numerics import Integers
@@ -27,10 +19,8 @@ from clampz.runtime.budget import Budget, Cancelled
 
 # The share of the time left that a structure may take, that tables may take, and those of an exact maximum.
 BUILDING_SHARE, TABLES_SHARE, EXACT_SHARE = 0.25, 0.3, 0.05
-# The shares of the time left and of the memory that terms of local search may take.
-TERMS_SHARE, TERMS_MEMORY = 0.5, 0.5
-# Shares of the memory: of structures with their tables, and of open nodes.
-TABLES_MEMORY, NODES_MEMORY = 0.5, 0.25
+# Shares of the memory: of terms of local search, and of what they leave, of structures with their tables and of nodes.
+TERMS_MEMORY, TABLES_MEMORY, NODES_MEMORY = 0.5, 0.5, 0.25
 # Components that are parts of their own at most; beyond, several are one.
 MOST_PARTS = 256
 # Bytes for each table entry of components, which are models of their own.
@@ -62,8 +52,8 @@ class Component:
         Nothing is left that is better by more than the gap, but for rounding.
     search
         The branch and bound that goes by the best bound so far.
-    terms, is_searchable, num_anneals
-        What local search goes by once it has begun, whether it could, and how many annealings have begun.
+    terms, num_anneals
+        What local search goes by once it has begun, and how many annealings have begun.
     max_table
         Entries of the tables of the last bound.
     """
@@ -76,7 +66,6 @@ class Component:
     is_done: bool = False
     search: BestFirst | None = None
     terms: Terms | None = None
-    is_searchable: bool = True
     num_anneals: int = 0
     max_table: int = 0
 
@@ -105,15 +94,6 @@ class Component:
     def has_room(self) -> bool:
         """Whether there is memory for local search."""
         return num_bytes(self.model) <= TERMS_MEMORY * self.limits.num_bytes
-
-    def lay_out_terms(self, budget: Budget) -> Terms | None:
-        """Return the terms that local search goes by, if there is time and memory for them."""
-        is_quick = SECONDS_PER_BYTE * num_bytes(self.model) <= budget.left(TERMS_SHARE)
-        if self.terms is None and self.has_room and is_quick:
-            with suppress(Cancelled):
-                self.terms = Terms.of(self.model, budget)
-        self.is_searchable = self.terms is not None
-        return self.terms
 
     @property
     def begin(self) -> States:
@@ -161,23 +141,18 @@ class Component:
 
     def structure(self, max_table: int, number: int, of: int, budget: Budget) -> Structure:
         """Return one `of` several structures; TooWideError or Cancelled where memory or time do not suffice."""
-        seed = self.limits.seed + number if number else 0
+        if building_seconds(self.model) > budget.left(BUILDING_SHARE):  # not all of which could be cancelled
+            raise Cancelled
+        seed, within = self.limits.seed + number if number else 0, budget.share(BUILDING_SHARE)
         most_bytes = int(TABLES_MEMORY * self.room / of)
-        return Structure.of(self.model, max_table, seed=seed, most_bytes=most_bytes, budget=budget)
-
-    def has_time_to_build(self, budget: Budget) -> bool:
-        return building_seconds(self.model) <= budget.left(BUILDING_SHARE)
+        return Structure.of(self.model, max_table, seed=seed, most_bytes=most_bytes, budget=within)
 
     def eliminate(self, budget: Budget) -> Heuristic | None:
         """Return the bound that is the maximum, where no bucket need be split; None where that does not fit."""
-        if not self.has_time_to_build(budget):
-            return None
-        try:
-            structure = self.structure(ENDLESS, 0, 1, budget.share(BUILDING_SHARE))
+        with suppress(TooWideError, Cancelled):  # buckets will be split
+            structure = self.structure(ENDLESS, 0, 1, budget)
             if ELIMINATION_SECONDS * structure.num_entries < budget.left(EXACT_SHARE):
                 return heuristic(self.model, budget, 1.0, structure)
-        except (TooWideError, Cancelled):
-            pass  # buckets will be split
         return None
 
     def split(self, budget: Budget) -> "list[Component] | None":

@@ -27,8 +27,6 @@ KICKS, VARIABLES_PER_KICK = 256, 64
 HOT, COLD, DRAWN_AT_A_TIME = 3.0, 20.0, 2**20
 # Seconds that a sweep of it takes for each state of each variable of a table, about.
 SWEEP_SECONDS = 8e-9
-# Seconds that it takes to lay out terms, for each byte of them.
-SECONDS_PER_BYTE = 2e-9
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,6 +3,7 @@
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -59,7 +60,6 @@ class MapProblem(Problem[ModeTrace]):
         self.simplified = unchanged(model, "max")
         self.parts = [Component.of(model, np.arange(model.num_variables), limits)]
         self.lacks_memory = False
-        self._reason: Stop = "left"
         self._first, self._ends_before = self.found(), (-math.inf, math.inf)
         self.trace = [ModeTrace(budget.seconds, *self.ends)]
 
@@ -73,7 +73,9 @@ class MapProblem(Problem[ModeTrace]):
 
     def widest(self, is_wanted: Callable[[Component], bool]) -> Component | None:
         """Return the open component of the largest gap, of those that are wanted."""
-        return max((each for each in self.parts if not each.is_done and is_wanted(each)), key=_gap, default=None)
+        return max(
+            (each for each in self.parts if not each.is_done and is_wanted(each)), key=attrgetter("gap"), default=None
+        )
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -113,7 +115,7 @@ class MapProblem(Problem[ModeTrace]):
 
     def result(self, reason: Stop, seconds: float) -> ModeTrace:
         """Return the ends at this moment, and add them to the trace where they have changed."""
-        moment, self._reason = ModeTrace(self.budget.seconds, *self.ends), reason
+        moment = ModeTrace(self.budget.seconds, *self.ends)
         if moment[1:] != self.trace[-1][1:]:
             self.trace.append(moment)
         return moment
@@ -148,13 +150,12 @@ class MapProblem(Problem[ModeTrace]):
         )
 
     def _stopped_by(self) -> ModeStop:
-        if self.budget.stopped_by == "callback":
-            return "callback"
-        if self._reason == "interrupt":
-            return "interrupt"
-        # nothing was left to do with the memory that there is
+        """Return "memory" where nothing was left to do with the memory that there is."""
+        reason = self.budget.stopped_by
+        if reason == "interrupt" or reason == "callback":
+            return reason
         lacks_memory = self.lacks_memory or not all(part.has_room for part in self.parts)
-        return "memory" if self._reason != "time" and lacks_memory else "time"
+        return "memory" if lacks_memory and not self.budget.must_stop() else "time"
 
 
 class Done(NamedTuple):
@@ -218,7 +219,3 @@ class Improving(MapStrategy):
 def best_of(found: Sequence[Scored], num_best: int) -> list[Scored]:
     """Return the best of configurations that are possible, best first."""
     return sorted((each for each in found if each.score > -math.inf), key=lambda each: -each.score)[:num_best]
-
-
-def _gap(part: Component) -> float:
-    return part.gap

@@ -164,7 +164,8 @@ class Scheduler(Generic[ResultT]):
 
     def _closes(self, strategy: Strategy[Any]) -> bool:
         """Whether a strategy is known to close the gap in the time left."""
-        return strategy.seconds_left(self._crew.num_threads) <= self.budget.left()
+        seconds = strategy.seconds_left(self._crew.num_threads)
+        return math.isfinite(seconds) and seconds <= self.budget.left()
 
     def _length(self, strategy: Strategy[Any]) -> float:
         """Return the seconds of a strategy's next quantum: as many as it has had, for to begin anew has a cost."""

@@ -5,10 +5,9 @@ May import: map_inference's problem and all below it, but not each other.
 
 from clampz.map_inference.strategies.annealing import Annealing
 from clampz.map_inference.strategies.best_first import BestFirstSearch
-from clampz.map_inference.strategies.components import Components
 from clampz.map_inference.strategies.local_search import LocalSearch
 from clampz.map_inference.strategies.max_elimination import MaxElimination
 from clampz.map_inference.strategies.mini_buckets import MiniBuckets
 from clampz.map_inference.strategies.presolve import Presolve
 
-STRATEGIES = (Presolve, MaxElimination, LocalSearch, Annealing, Components, MiniBuckets, BestFirstSearch)
+STRATEGIES = (Presolve, MaxElimination, LocalSearch, Annealing, MiniBuckets, BestFirstSearch)

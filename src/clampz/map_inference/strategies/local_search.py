@@ -3,8 +3,9 @@
 import numpy as np
 
 from clampz.map_inference.components import Component
+from clampz.map_inference.local_search import Terms
 from clampz.map_inference.problem import Done, Improving
-from clampz.runtime.budget import Budget
+from clampz.runtime.budget import Budget, Cancelled
 
 # Kicks take as long as this many sweeps over all variables.
 SWEEPS = 100
@@ -17,13 +18,14 @@ class LocalSearch(Improving):
     share = 0.1
 
     def is_for(self, part: Component, budget: Budget) -> bool:
-        """Whether nothing has kept it from beginning."""
-        return part.is_searchable
+        """Whether there is memory for it."""
+        return part.has_room
 
     def search(self, part: Component, rng: np.random.Generator, budget: Budget) -> Done:
         """Return the configuration after some kicks."""
-        terms = part.lay_out_terms(budget)
-        if terms is None:
+        try:
+            terms = part.terms = part.terms or Terms.of(part.model, budget)
+        except Cancelled:
             return Done(0.0, ())
         seconds = SWEEPS * terms.sweep_seconds
         return Done(seconds, [terms.climb(part.begin, int(seconds / terms.kick_seconds), rng, budget)])

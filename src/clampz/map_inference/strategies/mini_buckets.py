@@ -33,7 +33,7 @@ class MiniBuckets(MapStrategy):
     def next(self, seconds: float, budget: Budget, num_workers: int) -> Quantum | None:
         """Ask for bounds by the next larger tables."""
         part = self.problem.widest(lambda each: each.max_table < LARGEST_TABLE and not each.is_exact)
-        if part is None or not part.has_time_to_build(budget):
+        if part is None:
             return None
         part.max_table = GROWTH * part.max_table or FIRST_TABLE
         return self.ask(self._bound, part, num_workers, budget=budget, num_workers=num_workers)
