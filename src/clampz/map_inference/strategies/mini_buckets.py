@@ -16,15 +16,13 @@ FIRST_TABLE, GROWTH, LARGEST_TABLE = 2**8, 8, 2**26
 LEAST_PART = 0.5
 # Structures of each table size, of which the best is taken.
 NUM_STRUCTURES = 2
-# The share of the time that it has in any case: a better bound makes for a shorter search.
-SHARE = 0.3
 
 
 class MiniBuckets(MapStrategy):
     """Bounds the component of the largest gap anew, as long as time and memory allow larger tables."""
 
     name = "mini-buckets"
-    share = SHARE
+    share = 1 / GROWTH  # in any case: so the next bound takes about as long as everything before
 
     def __init__(self, problem: MapProblem) -> None:
         super().__init__(problem)
