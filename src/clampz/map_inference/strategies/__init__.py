@@ -10,4 +10,5 @@ from clampz.map_inference.strategies.max_elimination import MaxElimination
 from clampz.map_inference.strategies.mini_buckets import MiniBuckets
 from clampz.map_inference.strategies.presolve import Presolve
 
-STRATEGIES = (Presolve, MaxElimination, LocalSearch, Annealing, MiniBuckets, BestFirstSearch)
+# Where nobody gains anything the first goes on: only the search, on its way through many equal bounds, ends some time.
+STRATEGIES = (Presolve, MaxElimination, BestFirstSearch, LocalSearch, Annealing, MiniBuckets)
