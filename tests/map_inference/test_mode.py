@@ -13,6 +13,14 @@ from random_factors import random_factors
 
 import clampz as cz
 from clampz.map_inference import branch_and_bound, components, mode
+from clampz.map_inference.strategies import (
+    STRATEGIES,
+    best_first,
+    local_search,
+    max_elimination,
+    mini_buckets,
+    presolve,
+)
 from clampz.presolve.simplified import unchanged
 from clampz.runtime.budget import Budget
 
@@ -24,8 +32,8 @@ def small_tables(monkeypatch):
     """Buckets are split, and what is between the bounds is left to the search, with room for few open nodes."""
 
     def limited(rng):
-        monkeypatch.setattr(components, "FIRST_TABLE", max_table := int(rng.choice([2, 4, 16])))
-        monkeypatch.setattr(components, "LARGEST_TABLE", max_table)
+        monkeypatch.setattr(mini_buckets, "FIRST_TABLE", max_table := int(rng.choice([2, 4, 16])))
+        monkeypatch.setattr(mini_buckets, "LARGEST_TABLE", max_table)
         monkeypatch.setattr(components, "EXACT_SHARE", 0.0)
         monkeypatch.setattr(branch_and_bound, "MOST_NODES", int(rng.choice([1, 12, 1000])))
         monkeypatch.setattr(branch_and_bound, "MOST_BACKTRACKS", int(rng.choice([1, 2, 8])))
@@ -87,7 +95,7 @@ def test_the_best_few_are_found(first):
 
 @pytest.mark.parametrize("first", range(0, 120, 40))
 def test_buckets_that_are_split_are_searched_through(first, small_tables, monkeypatch):
-    monkeypatch.setattr(mode, "simplify", lambda model, **_: unchanged(model, "max"))
+    monkeypatch.setattr(presolve, "simplify", lambda model, **_: unchanged(model, "max"))
     for seed in range(first, first + 40):
         rng = np.random.default_rng(2000 + seed)
         model, num_best = random_factors(rng), int(rng.choice([1, 1, 3, 10]))
@@ -107,7 +115,7 @@ def test_bounds_hold_wherever_a_run_is_stopped(monkeypatch, small_tables):
     for most in (*range(1, 60), 10_000):
         budgets = []
 
-        def asked(time, stop, most=most, budgets=budgets):
+        def asked(time, most=most, budgets=budgets):
             budgets.append(Asked(most))
             return budgets[-1]
 
@@ -175,7 +183,7 @@ def test_components_are_maximised_one_by_one(monkeypatch, small_tables):
     model = cz.Model(unary, pairs, constant=0.5)
     best = 0.5 + sum(ranked(each)[0][0] for each in K)
     for most in (1, 2, 256):
-        monkeypatch.setattr(mode, "MOST_PARTS", most)
+        monkeypatch.setattr(components, "MOST_PARTS", most)
         found = cz.mode(model)
         assert found.is_optimal and abs(found.score - best) <= EXACT
         assert best - EXACT <= found.upper <= best + EXACT
@@ -184,7 +192,7 @@ def test_components_are_maximised_one_by_one(monkeypatch, small_tables):
 def test_ends_of_components_that_cancel_hold(monkeypatch):
     """What is rounded in each of them is larger than what their sum is rounded by."""
     monkeypatch.setattr(components, "EXACT_SHARE", 0.0)
-    monkeypatch.setattr(mode, "simplify", lambda model, **_: unchanged(model, "max"))
+    monkeypatch.setattr(presolve, "simplify", lambda model, **_: unchanged(model, "max"))
     for seed in range(20):
         rng = np.random.default_rng(3200 + seed)
         pairs = {
@@ -274,13 +282,10 @@ def test_there_is_a_configuration_where_there_is_no_time_for_bounds(num_best, mo
 
 def test_an_exact_bound_is_searched_by_to_the_end(monkeypatch):
     """Many configurations take more nodes than a turn of the search has; no other bound is looked for meanwhile."""
-    monkeypatch.setattr(components, "NODES_AT_A_TIME", 8)
-    made = []
-    bound = components.heuristic
-    monkeypatch.setattr(components, "heuristic", lambda *args: made.append(args) or bound(*args))
+    monkeypatch.setattr(best_first, "NODES_AT_A_TIME", 8)
+    monkeypatch.setattr(mini_buckets, "heuristic", lambda *_: pytest.fail("another bound"))
     model = frustrated()
     check(model, cz.mode(model, num_best=400, threads=1), ranked(model), 400)
-    assert len(made) == 1
 
 
 def test_more_configurations_than_memory_holds_are_refused():
@@ -326,19 +331,101 @@ def test_all_of_the_best_have_names():
 
 def test_components_are_not_taken_apart_where_time_or_memory_are_over(monkeypatch, small_tables):
     model = cz.Model.from_binary(np.ones(40), np.full(20, -1.0), np.arange(40).reshape(20, 2))
-    monkeypatch.setattr(components.Component, "try_exactly", lambda *_: None)
-    monkeypatch.setattr(mode, "simplify", lambda model, **_: unchanged(model, "max"))
-    real, made = mode.component, []
+    monkeypatch.setattr(components.Component, "eliminate", lambda *_: None)
+    monkeypatch.setattr(presolve, "simplify", lambda model, **_: unchanged(model, "max"))
+    real, made = components.component, []
 
     def component(whole, variables):
         made.append(variables)
         monkeypatch.setattr(Budget, "must_stop", lambda _: True)
         return real(whole, variables)
 
-    monkeypatch.setattr(mode, "component", component)
+    monkeypatch.setattr(components, "component", component)
     best = cz.mode(model, time=20.0)
     assert len(made) == 1 and best.score <= best.upper
     monkeypatch.undo()
-    monkeypatch.setattr(mode, "BYTES_PER_ENTRY", 1e15)
-    monkeypatch.setattr(mode, "component", lambda *_: pytest.fail("work"))
+    monkeypatch.setattr(components, "BYTES_PER_ENTRY", 1e15)
+    monkeypatch.setattr(components, "component", lambda *_: pytest.fail("work"))
     assert cz.mode(model, time=20.0).is_optimal
+
+
+def random_kinds(seed):
+    """Models of every kind, small enough to be enumerated: pairs, factors, hard zeros, many labels."""
+    rng = np.random.default_rng(5000 + seed)
+    if seed % 4 == 0:
+        return frustrated(8, rng=seed)
+    if seed % 4 == 1:
+        labels = int(rng.integers(6, 10))
+        pairs = {(i, j): rng.normal(size=(labels, labels)) * 3.0 for i in range(3) for j in range(i)}
+        return cz.Model(rng.normal(size=(3, labels)), pairs)
+    return random_factors(rng, zeros=[0.0, 0.3][seed % 4 - 2])
+
+
+@pytest.mark.parametrize("first", range(0, 120, 40))
+def test_ends_hold_whatever_is_told(first, small_tables, monkeypatch):
+    """Every strategy is at work: nothing is simplified, or only that, and tables are small."""
+    for seed in range(first, first + 40):
+        model, moments = random_kinds(seed), []
+        if seed % 3:
+            monkeypatch.setattr(presolve, "simplify", lambda model, **_: unchanged(model, "max"))
+        small_tables(np.random.default_rng(seed))
+        wanted = ranked(model)
+        best = wanted[0][0] if wanted else -math.inf
+        found = cz.mode(model, rng=seed, progress=moments.append)
+        monkeypatch.undo()
+        assert moments and found.is_optimal
+        for moment in (*moments, *found.trace):
+            assert moment.lower <= best <= moment.upper
+        for before, after in itertools.pairwise(moments):
+            assert before.seconds <= after.seconds and before.lower <= after.lower and before.upper >= after.upper
+
+
+def test_there_is_an_answer_at_any_time_and_time_never_makes_it_worse():
+    model = frustrated(70, rng=2)
+    cz.mode(frustrated(20), time=0.2)  # compiled
+    runs = [cz.mode(model, time=time, threads=1) for time in (0.0, 1e-4, 0.01, 0.3, 1.2)]
+    for found in runs:  # how far a run gets in a moment is a matter of load; none falls behind the first pass
+        assert found.score >= runs[0].score and found.upper <= runs[0].upper
+        assert found.states is not None and found.score <= found.upper < math.inf
+        assert found.score == math.fsum(terms(model, found.states.tolist())) and found.stopped_by == "time"
+    assert runs[-1].gap < runs[0].gap
+
+
+def test_the_first_configuration_is_kept_where_presolve_leaves_no_time(monkeypatch):
+    """What presolve leaves may begin with a worse one."""
+    model = cz.Model.from_binary(np.ones(6), np.full(6, 0.1), [(i, (i + 1) % 6) for i in range(6)])
+    first, real = cz.mode(model, time=0.0), presolve.simplify
+
+    def simplify(model, **options):
+        found = real(model, **options)
+        monkeypatch.setattr(Budget, "must_stop", lambda _: True)
+        return found
+
+    monkeypatch.setattr(presolve, "simplify", simplify)
+    monkeypatch.setattr(components, "first_states", lambda model: np.zeros(model.num_variables, dtype=np.int32))
+    found = cz.mode(model)
+    assert found.score >= cz.mode(model, time=0.0).score and found.score <= first.upper
+
+
+def test_a_strategy_that_fails_ends_alone(monkeypatch, small_tables):
+    def fails(*_):
+        raise MemoryError("too much")
+
+    monkeypatch.setattr(local_search.LocalSearch, "search", fails)
+    small_tables(np.random.default_rng(0))
+    model = frustrated(9)
+    with pytest.warns(RuntimeWarning, match="local search ended: MemoryError"):
+        found = cz.mode(model)
+    assert found.is_optimal and abs(found.score - ranked(model)[0][0]) <= EXACT
+
+
+@pytest.mark.parametrize("strategy", [each for each in STRATEGIES if each is not max_elimination.MaxElimination])
+def test_the_answer_is_the_same_without_any_strategy(strategy, monkeypatch, small_tables):
+    """As long as branch and bound has a bound to go by, or the maximum is found by elimination."""
+    model = frustrated(9)
+    monkeypatch.setattr(mode, "STRATEGIES", tuple(each for each in STRATEGIES if each is not strategy))
+    if strategy not in (mini_buckets.MiniBuckets, best_first.BestFirstSearch):
+        small_tables(np.random.default_rng(0))
+    found, (best, _) = cz.mode(model, time=2.0), ranked(model)[0]
+    assert found.lower <= best + EXACT and best <= found.upper + EXACT
+    assert found.is_optimal or strategy is best_first.BestFirstSearch

@@ -22,6 +22,7 @@ from clampz.exact_inference.presolved import PresolvedBatch
 from clampz.exact_inference.sums import lay_out_lanes
 from clampz.map_inference.components import Component, Limits
 from clampz.map_inference.heuristics import heuristic
+from clampz.map_inference.local_search import Terms
 from clampz.model_counting import circuits
 from clampz.model_counting.encoding import encode
 from clampz.planar.sums import planar_sum
@@ -133,9 +134,11 @@ def walk_modes() -> None:
     """Where buckets are split: a search that has open nodes, and configurations that climb."""
     model = cz.generators.complete(9, weights=(-6, 6), rng=0)
     whole = Component.of(model, np.arange(9), Limits(gap=1e-9, num_best=1, num_bytes=1e8, seed=1))
-    whole.climb(Budget(), 20)
+    terms, rng = Terms.of(model, UNLIMITED), np.random.default_rng(0)
+    whole.take(terms.anneal(terms.climb(whole.begin, 20, rng, UNLIMITED), 20, rng, UNLIMITED))
     whole.search_by(heuristic(model, Budget(), 1.0, Structure.of(model, 4, budget=UNLIMITED)))
-    whole.search(Budget(), 10**6)
+    whole.search_on(10**6, Budget())
+    whole.take_search()
     assert whole.is_done and whole.lower <= whole.upper
 
 

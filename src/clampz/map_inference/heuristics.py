@@ -21,6 +21,8 @@ from clampz.runtime.budget import Budget, Cancelled, run_cancellable
 
 # What beta makes of the mean range of a table, one after another, and evaluations at each.
 STRENGTHS, EVALUATIONS = (2.0, 8.0, 32.0, 128.0), 20
+# Seconds that tables take for each entry where no bucket is split, and else before any evaluation.
+ELIMINATION_SECONDS = 1e-7
 # The share of the time left that all these may take.
 OPTIMISING_SHARE = 0.5
 # Potentials times beta are no larger.
@@ -79,6 +81,12 @@ def heuristic(model: Model, budget: Budget, share: float, structure: Structure) 
             if optimising.must_stop() or best == -math.inf:
                 break
     return _bound(tables, theta, size, best_shifts, work, budget)
+
+
+def bound_seconds(structure: Structure) -> float:
+    """Return the seconds that the bound of a structure takes, about."""
+    num_passes = len(STRENGTHS) * EVALUATIONS
+    return structure.num_entries * (ELIMINATION_SECONDS + SECONDS_PER_ENTRY * num_passes)
 
 
 def _bound(tables: Tables, theta: Floats, size: Floats, shifts: Floats, work: Pass, budget: Budget) -> Heuristic:

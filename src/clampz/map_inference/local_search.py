@@ -26,7 +26,7 @@ KICKS, VARIABLES_PER_KICK = 256, 64
 # are drawn for it at a time.
 HOT, COLD, DRAWN_AT_A_TIME = 3.0, 20.0, 2**20
 # Seconds that a sweep of it takes for each state of each variable of a table, about.
-SWEEP_SECONDS = 4e-9
+SWEEP_SECONDS = 8e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,12 +37,13 @@ class Terms:
     ----------
     arrays
         What `_kernels.map_inference.local_search` takes.
-    sweep_seconds
-        Seconds that a sweep of annealing takes, about.
+    sweep_seconds, kick_seconds
+        Seconds that a sweep of annealing takes, about, and a kick, after which neighbours are visited.
     """
 
     arrays: tuple[NDArray[Any], ...]
     sweep_seconds: float
+    kick_seconds: float
 
     @classmethod
     def of(cls, model: Model, budget: Budget) -> "Terms":
@@ -66,7 +67,9 @@ class Terms:
         table_of = np.repeat(np.arange(len(start) - 1), np.diff(scope_start))
         at = offsets(np.bincount(scope, minlength=n)), by_variable
         arrays = (np.array(states), scope_start, scope, strides, start, flat, table_of, *at)
-        return cls(arrays, SWEEP_SECONDS * float(states[scope].sum()))
+        sweep_seconds, arities = SWEEP_SECONDS * float(states[scope].sum()), np.diff(scope_start)
+        visits = 2.0 * min(n, KICKED * (1.0 + float((arities * (arities - 1)).sum()) / max(n, 1)))  # and back
+        return cls(arrays, sweep_seconds, visits * sweep_seconds / max(n, 1))
 
     def climb(self, states: States, num_kicks: int, rng: np.random.Generator, budget: Budget) -> States:
         """Return a configuration that is no worse, after `num_kicks` or at the end of the budget."""

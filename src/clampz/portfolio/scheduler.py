@@ -165,7 +165,8 @@ class Scheduler(Generic[ResultT]):
 
     def _closes(self, strategy: Strategy[Any]) -> bool:
         """Whether a strategy is known to close the gap in the time left."""
-        return strategy.seconds_left(self._crew.num_threads) <= self.budget.left()
+        seconds = strategy.seconds_left(self._crew.num_threads)
+        return math.isfinite(seconds) and seconds <= self.budget.left()
 
     def _length(self, strategy: Strategy[Any]) -> float:
         """Return the seconds of a strategy's next quantum: as many as it has had, for to begin anew has a cost."""
@@ -193,6 +194,7 @@ class Scheduler(Generic[ResultT]):
         was_closing = self._closes(strategy)
         try:
             seconds, found = job.result()
+            seconds = strategy.counted(found, seconds)
         except Exception as error:
             strategy.end()
             warnings.warn(f"{strategy.name} ended: {type(error).__name__}: {error}", RuntimeWarning, stacklevel=2)

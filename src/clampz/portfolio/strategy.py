@@ -100,6 +100,10 @@ class Strategy(ABC, Generic[ProblemT]):
         """Return the seconds until it closes the gap with all workers at it; inf where nobody knows."""
         return math.inf
 
+    def counted(self, found: Any, seconds: float) -> float:
+        """Return the seconds that a quantum counts as: by default those that it took."""
+        return seconds
+
     def expected(self, seconds: float) -> float | None:
         """Return the nats that a quantum of this many seconds is expected to close; None to go by what was measured."""
         return None
