@@ -164,7 +164,7 @@ class ContractionTree(SumTree):
 
     def needs(self, marginals: bool) -> Needs:
         entries, tables = self.program(marginals).entries, 2 * len(self.sizes) + 1
-        return Needs(entries, int(self.scopes.table_start[-1]), tables, len(self.scopes.num_states))
+        return Needs(entries, int(self.scopes.table_start[-1]), tables, max(1, len(self.scopes.num_states)))
 
     def thread_bytes(self, marginals: bool = True) -> int:
         beside = STEP_WORDS * len(self.program(marginals).steps.steps) + VARIABLE_WORDS * len(self.scopes.num_states)

@@ -19,7 +19,7 @@ import numpy as np
 from clampz.display.formatting import counted
 from clampz.errors import TooWideError
 from clampz.exact_inference.lanes import ExactOptions, run_exact
-from clampz.exact_inference.orders import elimination_entries
+from clampz.exact_inference.orders import quick_order
 from clampz.exact_inference.presolved import holding
 from clampz.exact_inference.scopes import Restriction, Scopes
 from clampz.exact_inference.sums import lay_out_lanes
@@ -213,8 +213,8 @@ def _quickest(block: Block, most: float, budget: Budget, patience: int) -> tuple
 def sum_entries(scopes: Scopes, most: float, budget: Budget | None) -> float:
     """Table entries that a sum visits, by an order that is soon found; inf from `most` on, or where the budget ended
     first."""
-    free = np.flatnonzero(scopes.num_states > 1)
-    return elimination_entries(scopes.edges(), np.log2(scopes.num_states), free, most, budget)
+    free = scopes.num_states > 1
+    return quick_order(scopes.edges(), np.log2(scopes.num_states), free, most, budget).total
 
 
 def quick_entries(table_entries: int) -> float:

@@ -13,7 +13,7 @@ from clampz.errors import TooWideError
 from clampz.exact_inference import cost
 from clampz.exact_inference.contraction_trees import ContractionTree
 from clampz.exact_inference.cuts import Cuts, TreeCuts
-from clampz.exact_inference.orders import EliminationOrder, quick_order
+from clampz.exact_inference.orders import EliminationOrder, find_order, quick_order
 from clampz.exact_inference.scopes import NO_LIMIT, Restriction, Scopes, least_bytes
 from clampz.exact_inference.sums import lay_out_lanes, order_of
 from clampz.exact_inference.trees import SumTree
@@ -277,7 +277,8 @@ class Slicer:
         for i in plan.fixed:
             own = one[self.model.unary.start[i] : self.model.unary.start[i + 1]]
             own[int(np.argmax(own)) + 1 :] = False
-        found = Restriction.of(self.scopes, one).scopes.order(budget)
+        left = Restriction.of(self.scopes, one).scopes
+        found = find_order(left.num_states, *left.neighbours(), budget)
         return replace(plan, entries=found.total, order=found) if found.total < plan.entries else plan
 
     def _quick_order(self, left: Integers, limit: float, budget: Budget | None) -> EliminationOrder:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ from clampz._kernels.elimination.steps import LOGARITHMS, SCALED
 from clampz._kernels.jit import compiling
 from clampz.exact_inference.contraction_trees import SECONDS_PER_VISIT, TABLE_SHARE, ContractionTree
 from clampz.exact_inference.cost import SPEED, tree_seconds
-from clampz.exact_inference.orders import CONTRACTED_ENTRIES, EliminationOrder
+from clampz.exact_inference.orders import CONTRACTED_ENTRIES, EliminationOrder, find_order
 from clampz.exact_inference.scopes import Moves, Restriction, Scopes, check_memory, too_wide
 from clampz.exact_inference.tree_search import best_tree
 from clampz.exact_inference.trees import BucketTree, SumTree, Workspace
@@ -76,9 +77,8 @@ def order_of(
     """Find the best elimination order for the states that are left, unless it was found before."""
     scopes = restriction.scopes
 
-    def find() -> EliminationOrder:
-        return scopes.order(budget, neighbours)
-
+    start, neighbour = neighbours or scopes.neighbours()
+    find = partial(find_order, scopes.num_states, start, neighbour, budget)
     return problem.once(("order", restriction.states.tobytes()), find, _keeps(scopes, budget))
 
 
