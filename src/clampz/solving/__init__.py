@@ -5,6 +5,4 @@ held inside the bracket (`estimates`): by draws from its upper bound where these
 account, and else Bethe as a rule, mean field where a mixed model is dense and strong.  Clamping improves both
 (`clamps`), by pseudo-greedy if there is time for it and by maxW+TRE if not.  Where a number of clamps is asked for,
 mean field and TRW with these clamps are the bracket.
-
-May import: bounding and everything below it.
 """
