@@ -16,8 +16,9 @@ from clampz._kernels.contraction import steps
 from clampz._kernels.contraction.blocked_products import make_blocks
 from clampz._kernels.contraction.passes import WHOLE, Arena
 from clampz._kernels.contraction.tree import measure
-from clampz._kernels.elimination.forward_pass import EMPTY, OUT_OF_RANGE, STOPPED
+from clampz._kernels.elimination.forward_pass import EMPTY, OUT_OF_RANGE
 from clampz._kernels.elimination.steps import LOGARITHMS, SCALED
+from clampz._kernels.statuses import STOPPED
 from clampz.exact_inference import contraction_trees
 from clampz.exact_inference.orders import CONTRACTED_ENTRIES
 from clampz.exact_inference.running import exact_cost

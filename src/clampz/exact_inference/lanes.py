@@ -18,7 +18,7 @@ from clampz.exact_inference.trees import SumTree, Workspace
 from clampz.model.batch import Batch
 from clampz.model.results import Estimates
 from clampz.numerics import EPS, Floats, Integers
-from clampz.runtime.budget import Budget, Cancelled, Progress
+from clampz.runtime.budget import Budget, Cancelled
 from clampz.runtime.options import OptionKeywords, Options, check_flag, check_name, memory_allowed
 from clampz.runtime.workers import Workers
 
@@ -215,17 +215,8 @@ def run_exact(
                 log_z[b], error[b] = found.log_z + batch.model.constant, found.error
                 if np.isnan(found.log_z):
                     continue
-                budget.report(
-                    Progress(
-                        method="exact",
-                        num_iter=1,
-                        residual=0.0,
-                        log_z=float(log_z[b]),
-                        num_lanes=num_lanes,
-                        num_finished=int(np.count_nonzero(~np.isnan(log_z))),
-                        seconds=budget.seconds,
-                    )
-                )
+                done = int(np.count_nonzero(~np.isnan(log_z)))
+                budget.report("exact", 1, residual=0.0, log_z=float(log_z[b]), num_lanes=num_lanes, num_finished=done)
 
         threads = lanes.num_threads(options)
         with Workers(threads) as pool:

@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from clampz._kernels.contraction.tree import SECONDS_PER_STEP, Tree
-from clampz._kernels.elimination.forward_pass import EMPTY, ROUNDINGS_PER_TERM, STOPPED
+from clampz._kernels.elimination.forward_pass import EMPTY, ROUNDINGS_PER_TERM
 from clampz._kernels.elimination.greedy_order import bucket_scopes
 from clampz._kernels.elimination.plan import make_plan
 from clampz._kernels.elimination.steps import LOGARITHMS, SCALED
 from clampz._kernels.jit import compiling
+from clampz._kernels.statuses import STOPPED
 from clampz.exact_inference.contraction_trees import SECONDS_PER_VISIT, TABLE_SHARE, ContractionTree
 from clampz.exact_inference.cost import SPEED, tree_seconds
 from clampz.exact_inference.orders import CONTRACTED_ENTRIES, EliminationOrder, find_order

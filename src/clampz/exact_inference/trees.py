@@ -14,9 +14,10 @@ from clampz._kernels.contraction.steps import Lists, make_lists
 from clampz._kernels.contraction.tree import Tree
 from clampz._kernels.elimination import plan as buckets
 from clampz._kernels.elimination.backward_pass import backwards
-from clampz._kernels.elimination.forward_pass import DONE, OUT_OF_RANGE, forwards
+from clampz._kernels.elimination.forward_pass import OUT_OF_RANGE, forwards
 from clampz._kernels.elimination.plan import Scratch, make_scratch
 from clampz._kernels.elimination.steps import LOGARITHMS
+from clampz._kernels.statuses import DONE
 from clampz.exact_inference.orders import EliminationOrder
 from clampz.exact_inference.scopes import Moves, Restriction, Scopes
 from clampz.model.batch import Batch
