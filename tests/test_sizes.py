@@ -36,7 +36,6 @@ NO_SIZES = {
     "display.html_repr:MOST_ROWS": "rows that are shown",
     "display.html_repr:MOST_STATES": "states that are shown",
     "io.own_formats:MOST_STATES": "what a file may claim of a variable",
-    "approximations.mini_buckets.clique_tables:PIECE": "entries between two looks at Ctrl-C",
     "_kernels.jit:KEPT_STATES": "folders on disk",
     "_kernels.contraction.passes:MOST_LOST": "tests/exact_inference/test_contraction_trees.py",
     "exact_inference.contraction_trees:BLOCK_WORDS": "what blocks take",

@@ -112,15 +112,7 @@ def skip(app: Sphinx, what: str, name: str, member: object, skipped: bool, optio
     return True if type(member).__name__ == "_tuplegetter" else None
 
 
-def leave_out_laws(app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
-    """What a package may import is for those who change it."""
-    laws = [k for k, line in enumerate(lines) if what == "module" and line.startswith("May import:")]
-    for first in laws:
-        del lines[first : next((k for k in range(first, len(lines)) if not lines[k]), len(lines))]
-
-
 def setup(app: Sphinx) -> dict[str, bool]:
     app.add_role("name", name_role)
     app.connect("autodoc-skip-member", skip)
-    app.connect("autodoc-process-docstring", leave_out_laws)
     return {"parallel_read_safe": True}

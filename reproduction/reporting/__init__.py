@@ -1,4 +1,1 @@
-"""The report: one page of claims and figures, the advice, and tables for papers.
-
-May import: everything but the pipeline and the runs.
-"""
+"""The report: one page of claims and figures, the advice, and tables for papers."""

@@ -1,4 +1,1 @@
-"""Runs: the experiments on one model, the places where they are made, and the store that keeps them.
-
-May import: families, settings, table and tools.
-"""
+"""Runs: the experiments on one model, the places where they are made, and the store that keeps them."""

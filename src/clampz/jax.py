@@ -82,28 +82,25 @@ def _differentiable(function: LogZFunction) -> Any:
     jax = library("jax")
     jnp = jax.numpy
 
-    def call(on_host: Any, rows: tuple[Array, ...], *, with_marginals: bool) -> Any:
+    def call(rows: tuple[Array, ...], *, with_marginals: bool) -> Any:
         lanes = max(len(each) for each in rows)
         shapes = [(lanes,), *((lanes, each.shape[1]) for each in rows)] if with_marginals else [(lanes,)]
         results = tuple(jax.ShapeDtypeStruct(shape, rows[0].dtype) for shape in shapes)
+
+        def on_host(*rows: Array) -> tuple[Floats, ...]:
+            at, outer, dtype = _at(function, rows)
+            names = function.given if with_marginals else ()
+            marginals = (at.gradients(name, np.ones(len(at.log_z))).reshape(*outer, -1).astype(dtype) for name in names)
+            return at.log_z.reshape(outer).astype(dtype), *marginals
+
         return jax.pure_callback(on_host, results, *rows, vmap_method="expand_dims")
-
-    def values(*rows: Array) -> tuple[Floats]:
-        at, outer, dtype = _at(function, rows)
-        return (at.log_z.reshape(outer).astype(dtype),)
-
-    def values_and_marginals(*rows: Array) -> tuple[Floats, ...]:
-        at, outer, dtype = _at(function, rows)
-        ones = np.ones(len(at.log_z))
-        marginals = (at.gradients(name, ones).reshape(*outer, -1).astype(dtype) for name in function.given)
-        return at.log_z.reshape(outer).astype(dtype), *marginals
 
     @jax.custom_vjp  # type: ignore[untyped-decorator]
     def log_z(*rows: Array) -> Array:
-        return call(values, rows, with_marginals=False)[0]
+        return call(rows, with_marginals=False)[0]
 
     def forward(*rows: Array) -> tuple[Array, list[Array]]:
-        found, *marginals = call(values_and_marginals, rows, with_marginals=True)
+        found, *marginals = call(rows, with_marginals=True)
         return found, marginals
 
     def backward(marginals: list[Array], weights: Array) -> tuple[Array, ...]:

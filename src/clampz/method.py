@@ -242,7 +242,8 @@ class Method(Generic[OptionsT]):
         def tell(progress: Progress) -> None:
             done = num_finished + progress.num_finished
             if not budget.must_stop():
-                budget.report(replace(progress, num_lanes=batch.num_lanes, num_finished=done, seconds=budget.seconds))
+                of_lane = {"residual": progress.residual, "log_z": progress.log_z}
+                budget.report(self.name, progress.num_iter, **of_lane, num_lanes=batch.num_lanes, num_finished=done)
             if budget.must_stop():
                 raise StopIteration
 

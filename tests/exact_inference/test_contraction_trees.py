@@ -13,16 +13,18 @@ from engines import contracted, laid_out
 import clampz as cz
 from clampz._kernels.contraction import step_list as plans
 from clampz._kernels.contraction import steps
+from clampz._kernels.contraction.blocked_products import make_blocks
 from clampz._kernels.contraction.passes import WHOLE, Arena
 from clampz._kernels.contraction.tree import measure
-from clampz._kernels.elimination.forward_pass import EMPTY, OUT_OF_RANGE, STOPPED
+from clampz._kernels.elimination.forward_pass import EMPTY, OUT_OF_RANGE
 from clampz._kernels.elimination.steps import LOGARITHMS, SCALED
+from clampz._kernels.statuses import STOPPED
 from clampz.exact_inference import contraction_trees
 from clampz.exact_inference.orders import CONTRACTED_ENTRIES
 from clampz.exact_inference.running import exact_cost
 from clampz.exact_inference.scopes import NO_LIMIT, Scopes
 from clampz.exact_inference.sums import STOPPED_SUM, lay_out_lanes, sum_out
-from clampz.exact_inference.trees import Room, Workspace
+from clampz.exact_inference.trees import Workspace
 from clampz.model.batch import Batch
 from clampz.runtime.budget import NEVER, Budget
 
@@ -49,9 +51,10 @@ def one_step(rng, num_states, scopes, logs):
         arena[:] = np.log(arena)
         scale[1] = 1.0
     in_shares = arena.copy()
-    steps.step(plan, 0, num_states, arena, scale, *Room.of(len(num_states)), WHOLE, logs, NEVER)
+    room = steps.make_lists(len(num_states)), make_blocks()
+    steps.step(plan, 0, num_states, arena, scale, *room, WHOLE, logs, NEVER)
     for share in (2, 0, 1):  # in any order
-        steps.step(plan, 0, num_states, in_shares, scale, *Room.of(len(num_states)), (share, 3), logs, NEVER)
+        steps.step(plan, 0, num_states, in_shares, scale, *room, (share, 3), logs, NEVER)
     np.testing.assert_array_equal(in_shares, arena)
     found = arena[-sizes[2] :].reshape(num_states[axes[2]])
     wanted = np.einsum(tables[0], axes[0].tolist(), tables[1], axes[1].tolist(), axes[2].tolist(), optimize=False)

@@ -67,7 +67,7 @@ def test_state_by_state_is_the_same(seed, monkeypatch):
     def too_wide(*args):
         raise cz.errors.TooWideError("", width=0, num_bytes=0)
 
-    monkeypatch.setattr(marginal_queries, "LANES_AT_ONCE", 3)
+    monkeypatch.setattr(marginal_queries, "MOST_AT_ONCE", 3)
     monkeypatch.setattr(marginal_queries.Block, "fill", too_wide)
     found = joint_marginal(model, variables, None, Budget())
     np.testing.assert_allclose(found, enumerated(model, variables), atol=EXACT)

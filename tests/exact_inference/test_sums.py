@@ -9,7 +9,8 @@ from engines import laid_out
 
 from clampz._kernels.elimination import steps
 from clampz._kernels.elimination.backward_pass import backwards
-from clampz._kernels.elimination.forward_pass import DONE, STOPPED, forwards
+from clampz._kernels.elimination.forward_pass import forwards
+from clampz._kernels.statuses import DONE, STOPPED
 from clampz.exact_inference import sums
 from clampz.exact_inference.scopes import NO_LIMIT, Scopes
 from clampz.exact_inference.sums import sum_out

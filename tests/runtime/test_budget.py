@@ -13,7 +13,7 @@ import pytest
 import clampz as cz
 from clampz._kernels.jit import compiling
 from clampz.approximations.trw import ROUGH
-from clampz.runtime.budget import UNLIMITED, Budget, Cancelled, Progress, end_at_once, on_ctrl_c
+from clampz.runtime.budget import UNLIMITED, Budget, Cancelled, end_at_once, on_ctrl_c
 
 ITERATIVE = ["mean_field", "bethe", "trw"]
 HARD = cz.generators.complete(12, weights=(-12, 12), rng=0)
@@ -29,7 +29,7 @@ def test_a_watch_stops_on_time_and_on_the_callback():
 
     budget = Budget(progress=stop)
     assert not budget.must_stop()
-    budget.report(Progress(method="m", num_iter=1, residual=1.0, log_z=0.0, num_lanes=1, num_finished=0, seconds=0.0))
+    budget.report("m", 1, residual=1.0, log_z=0.0, num_lanes=1, num_finished=0)
     assert budget.must_stop()
     assert budget.stopped_by == "callback"
 

@@ -11,13 +11,13 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pytest
 from naive import enumerate_model
+from planar_models import planar_sum
 
 import clampz as cz
 from clampz.approximations.edge_weights import uniform_weights
 from clampz.map_inference import components
 from clampz.model_counting import ganak
 from clampz.model_counting.encoding import encode
-from clampz.planar.sums import planar_sum
 from clampz.presolve.simplify import simplify
 from clampz.runtime.budget import UNLIMITED, Budget
 

@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+from planar_models import planar_sum
 
 import clampz as cz
 from clampz import _kernels
@@ -25,7 +26,6 @@ from clampz.map_inference.heuristics import heuristic
 from clampz.map_inference.local_search import Terms
 from clampz.model_counting import circuits
 from clampz.model_counting.encoding import encode
-from clampz.planar.sums import planar_sum
 from clampz.presolve.simplified import postsolve
 from clampz.presolve.simplify import simplify
 from clampz.runtime.budget import UNLIMITED, Budget

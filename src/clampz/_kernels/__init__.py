@@ -1,4 +1,1 @@
-"""Numba kernels: arrays in, arrays out, no objects.  Checking and defaults stay with the callers.
-
-May import: numerics, and each other.
-"""
+"""Numba kernels: arrays in, arrays out, no objects.  Checking and defaults stay with the callers."""

@@ -17,7 +17,8 @@ from numba.extending import intrinsic
 from clampz._kernels.jit import inline
 
 LOG2_E = 1.4426950408889634
-# ln 2 in two parts: the first has trailing zeros, so that k * LN2_HIGH is exact for every exponent k.
+# ln 2, and in two parts: the first has trailing zeros, so that k * LN2_HIGH is exact for every exponent k.
+LN2 = 0.6931471805599453
 LN2_HIGH = 6.93147180369123816490e-01
 LN2_LOW = 1.90821492927058770002e-10
 # 1.5 * 2**52: adding it rounds a double to the nearest integer and leaves that integer in the low bits.

@@ -1,7 +1,8 @@
 """What approximations cost: typical sweeps, and the seconds of one."""
 
 from clampz.model import Model
-from clampz.model.pairwise_equivalent import pairwise_model
+from clampz.model.pairwise_equivalent import Equivalent
+from clampz.runtime.budget import UNLIMITED
 
 # Seconds of a sweep for each entry of the tables (5 ns for a message of four, in many lanes; several times
 # that in one).
@@ -16,5 +17,5 @@ BRANCH_SWEEPS = {"mean_field": 17.0, "bethe": 2.0, "trw": 1 / 3}
 
 def seconds_per_sweep(model: Model) -> float:
     """Estimate the seconds of a lane's sweep over the model, or over its pairwise equivalent."""
-    solved, _ = pairwise_model(model)
+    solved = Equivalent.of(model, UNLIMITED).model if model.factors else model
     return (2 * len(solved.pairwise.flat) + len(solved.unary.flat)) * SECONDS_PER_ENTRY

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from clampz._kernels.approximations.message_passing.binary import FULL_LANES
 from clampz.approximations.lanes import Evaluation, Lanes
 from clampz.numerics import Floats, Integers
-from clampz.runtime.budget import Budget, Cancelled, Progress, StoppedBy
+from clampz.runtime.budget import Budget, Cancelled, StoppedBy
 from clampz.runtime.options import Options
 from clampz.runtime.workers import padded
 
@@ -175,15 +175,12 @@ def iterate(
         if budget.listening:
             worst = int(np.argmax(residual))
             budget.report(
-                Progress(
-                    method=method,
-                    num_iter=int(before[running[worst]]) + num_iter,
-                    residual=float(residual[worst]),
-                    log_z=float(ending.upper[running[worst]] if upper else look.value[worst]),
-                    num_lanes=num_lanes,
-                    num_finished=num_lanes - running.size + out.size,
-                    seconds=budget.seconds,
-                )
+                method,
+                int(before[running[worst]]) + num_iter,
+                residual=float(residual[worst]),
+                log_z=float(ending.upper[running[worst]] if upper else look.value[worst]),
+                num_lanes=num_lanes,
+                num_finished=num_lanes - running.size + out.size,
             )
         if out.size:
             kept = np.delete(np.arange(running.size), out)

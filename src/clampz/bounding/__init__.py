@@ -2,5 +2,5 @@
 
 Strategies share the run (`strategies`).  One of them is branch and bound over an AND/OR tree of clamps and components
 (`tree`), which bounds its leaves as lanes of batches (`leaves`); the others bound the whole model.  Every bound ever
-computed holds, so the root's can only tighten.  May import: map_inference and everything below it.
+computed holds, so the root's can only tighten.
 """

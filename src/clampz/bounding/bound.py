@@ -15,7 +15,7 @@ from clampz.model import Evidence, Model
 from clampz.model.conditioning import given
 from clampz.portfolio.scheduler import Scheduler
 from clampz.runtime.budget import Budget
-from clampz.runtime.options import check_callable, takes_names
+from clampz.runtime.options import check_option, takes_names
 from clampz.runtime.progress import Listener, as_callback, says_stop
 from clampz.runtime.seeds import Seed, with_rng
 from clampz.runtime.workers import AnyExecutor, Crew
@@ -123,7 +123,7 @@ def iter_bounds(
     ...         break
     """
     chosen = BoundOptions.chosen(options, with_rng(changes, rng))
-    check_callable("stop", stop, "that says whether to stop")
+    check_option(stop is None or callable(stop), "stop", "None or a function that says whether to stop", stop)
     budget = Budget(chosen.time, stop=stop)
     model = given(model, evidence)
     return _running(model, chosen, executor, budget, None if checkpoint is None else Path(checkpoint))

@@ -1,4 +1,1 @@
-"""Clamping: fix variables to each of their states, solve the branches, and sum their partition functions.
-
-May import: approximations and everything below them.
-"""
+"""Clamping: fix variables to each of their states, solve the branches, and sum their partition functions."""

@@ -3,8 +3,6 @@
 The code is 0 when done, 2 for bad input (one line on stderr says what was expected), 3 for a model that does not fit in
 memory, 130 after Ctrl-C, and 1 if the output cannot be written, or nobody reads it (`| head`).  Results go to stdout,
 everything else to stderr.  Only argparse is imported at the top: rich and matplotlib are extras, and slow to import.
-
-May import: everything.
 """
 
 import os

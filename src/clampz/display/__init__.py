@@ -1,4 +1,1 @@
-"""Formatting of numbers and names, HTML of notebooks and pages, and hooks from results to their pictures.
-
-May import: numerics and errors.
-"""
+"""Formatting of numbers and names, HTML of notebooks and pages, and hooks from results to their pictures."""

@@ -1,4 +1,1 @@
-"""Exact sums: elimination orders, contraction trees, slices, the plan that has them, and the method `exact`.
-
-May import: planar, model_counting and everything below them.
-"""
+"""Exact sums: elimination orders, contraction trees, slices, the plan that has them, and the method `exact`."""

@@ -31,8 +31,9 @@ from clampz._kernels.contraction.passes import (
     measure,
 )
 from clampz._kernels.contraction.steps import step
-from clampz._kernels.elimination.forward_pass import DONE, EMPTY, OUT_OF_RANGE
+from clampz._kernels.elimination.forward_pass import EMPTY, OUT_OF_RANGE
 from clampz._kernels.elimination.steps import LOGARITHMS
+from clampz._kernels.statuses import DONE
 from clampz.exact_inference.trees import Needs, Room, SumTree, Workspace
 from clampz.numerics import Floats, Integers
 from clampz.runtime.budget import Flag
@@ -47,7 +48,7 @@ BEYOND_ALL = 2.0**50
 # Cuts of the way forwards that are tried where tables do not fit until the pass back uses them.
 MOST_SEGMENTS = 256
 # Words of eight bytes that a sum takes beside its arena, for each step and for each variable, and for blocks.
-STEP_WORDS, VARIABLE_WORDS, BLOCK_WORDS = 12, 12, (DEPTH + COLUMNS) * WIDE + COLUMNS * DEPTH
+WORDS, BLOCK_WORDS = 12, (DEPTH + COLUMNS) * WIDE + COLUMNS * DEPTH
 # Seconds from which a step is worth several threads; what each of them needs for itself is at most this share of the
 # tables.
 SHARED_SECONDS, LITTLE = 5e-3, 1 / 16
@@ -164,10 +165,10 @@ class ContractionTree(SumTree):
 
     def needs(self, marginals: bool) -> Needs:
         entries, tables = self.program(marginals).entries, 2 * len(self.sizes) + 1
-        return Needs(entries, int(self.scopes.table_start[-1]), tables, len(self.scopes.num_states))
+        return Needs(entries, int(self.scopes.table_start[-1]), tables, max(1, len(self.scopes.num_states)))
 
     def thread_bytes(self, marginals: bool = True) -> int:
-        beside = STEP_WORDS * len(self.program(marginals).steps.steps) + VARIABLE_WORDS * len(self.scopes.num_states)
+        beside = WORDS * (len(self.program(marginals).steps.steps) + len(self.scopes.num_states))
         beliefs = int(self.scopes.table_start[-1]) if marginals else 0
         return 8 * (self.program(marginals).entries + beliefs + beside + BLOCK_WORDS)
 
@@ -187,7 +188,7 @@ class ContractionTree(SumTree):
     def shared_steps(self, marginals: bool) -> Integers:
         """Steps that are long enough for several threads; none where what these need for themselves is not little
         beside the tables."""
-        if VARIABLE_WORDS * len(self.scopes.num_states) > LITTLE * self.program(marginals).entries:
+        if WORDS * len(self.scopes.num_states) > LITTLE * self.program(marginals).entries:
             return np.empty(0, dtype=np.int64)
         return np.flatnonzero(self._step_seconds(marginals) >= SHARED_SECONDS)
 

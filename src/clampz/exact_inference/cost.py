@@ -12,13 +12,12 @@ No result depends on them, only what is tried in the time that there is.
 
 import threading
 
+from clampz.exact_inference.contraction_trees import SECONDS_PER_VISIT
 from clampz.exact_inference.trees import SumTree
 
 # Table entries of a sum that stays in a processor's cache, and seconds per entry there and beyond twice as many.
 CACHED_ENTRIES = 2.0**20
 SECONDS_PER_ENTRY, SECONDS_BEYOND = 6e-9, 10e-9
-# Of contractions, per visit: as they are planned, which is one and a half times what they took.
-SECONDS_CONTRACTED = 2e-9
 # How many times as long both passes take as the one forwards.
 WITH_MARGINALS = 3.0
 # Of a sum of whatever size, and of each variable however small its tables.
@@ -32,7 +31,8 @@ NEWS = 0.3
 LOWEST, HIGHEST = 1 / 3, 10.0
 
 
-RATES = (SECONDS_PER_ENTRY, SECONDS_BEYOND, SECONDS_CONTRACTED)
+# Contractions take what they are planned to, which is one and a half times what they took.
+RATES = (SECONDS_PER_ENTRY, SECONDS_BEYOND, SECONDS_PER_VISIT)
 
 
 class Speed:

@@ -18,7 +18,7 @@ from clampz.exact_inference.trees import SumTree, Workspace
 from clampz.model.batch import Batch
 from clampz.model.results import Estimates
 from clampz.numerics import EPS, Floats, Integers
-from clampz.runtime.budget import Budget, Cancelled, Progress
+from clampz.runtime.budget import Budget, Cancelled
 from clampz.runtime.options import OptionKeywords, Options, check_flag, check_name, memory_allowed
 from clampz.runtime.workers import Workers
 
@@ -123,9 +123,11 @@ class PlannedLanes:
         left = memory_allowed(options.memory) - self.tree.scopes.num_bytes
         return max(1, min(threads, left // self.tree.thread_bytes(self.wanted)))
 
-    def tables_again(self, b: int) -> Floats:
-        tables = np.zeros(self.num_entries)
-        self.lane(b, Workspace.of(self.tree), np.zeros(self.num_rows), tables)
+    def tables_again(self, done: NDArray[np.bool_], b: int) -> Floats:
+        """Marginals of a lane's edges and factors, nan unless it was done."""
+        tables = np.full(self.num_entries, 0.0 if done[b] else np.nan)
+        if done[b]:
+            self.lane(b, Workspace.of(self.tree), np.zeros(self.num_rows), tables)
         return tables
 
 
@@ -195,52 +197,35 @@ def run_exact(
             tree = tree or lay_out_lanes(batch, options.memory, marginals=options.marginals, budget=budget)
         except Cancelled:
             return not_reached(batch, options, budget)
-        return _run_lanes(batch, options, budget, PlannedLanes(batch, tree, options.marginals))
+        lanes = PlannedLanes(batch, tree, options.marginals)
+        num_lanes = batch.num_lanes
+        keep = options.marginals and lanes.num_entries * num_lanes * 8 <= KEPT_BYTES
+        unary = np.zeros((num_lanes, lanes.num_rows))
+        tables = np.zeros((num_lanes, lanes.num_entries if keep else 0))
+        log_z, error = np.full(num_lanes, np.nan), np.full(num_lanes, np.inf)
 
+        def solve(some: range) -> None:
+            for_each = options.num_threads // threads
+            workspace = Workspace.of(lanes.tree, marginals=options.marginals, num_threads=for_each)
+            for b in some:
+                if b > 0 and budget.must_stop():
+                    unary[b] = tables[b] = np.nan
+                    continue
+                found = lanes.lane(b, workspace, unary[b], tables[b], budget)
+                log_z[b], error[b] = found.log_z + batch.model.constant, found.error
+                if np.isnan(found.log_z):
+                    continue
+                done = int(np.count_nonzero(~np.isnan(log_z)))
+                budget.report("exact", 1, residual=0.0, log_z=float(log_z[b]), num_lanes=num_lanes, num_finished=done)
 
-def _run_lanes(batch: Batch, options: ExactOptions, budget: Budget, lanes: PlannedLanes) -> Estimates:
-    num_lanes = batch.num_lanes
-    keep = options.marginals and lanes.num_entries * num_lanes * 8 <= KEPT_BYTES
-    unary = np.zeros((num_lanes, lanes.num_rows))
-    tables = np.zeros((num_lanes, lanes.num_entries if keep else 0))
-    log_z, error = np.full(num_lanes, np.nan), np.full(num_lanes, np.inf)
-
-    def solve(some: range) -> None:
-        for_each = options.num_threads // threads
-        workspace = Workspace.of(lanes.tree, marginals=options.marginals, num_threads=for_each)
-        for b in some:
-            if b > 0 and budget.must_stop():
-                unary[b] = tables[b] = np.nan
-                continue
-            found = lanes.lane(b, workspace, unary[b], tables[b], budget)
-            log_z[b], error[b] = found.log_z + batch.model.constant, found.error
-            if np.isnan(found.log_z):
-                continue
-            budget.report(
-                Progress(
-                    method="exact",
-                    num_iter=1,
-                    residual=0.0,
-                    log_z=float(log_z[b]),
-                    num_lanes=num_lanes,
-                    num_finished=int(np.count_nonzero(~np.isnan(log_z))),
-                    seconds=budget.seconds,
-                )
-            )
-
-    threads = lanes.num_threads(options)
-    with Workers(threads) as pool:
-        pool.map(solve, [range(t, num_lanes, threads) for t in range(threads)])
-    error += EPS * np.abs(log_z, where=np.isfinite(log_z), out=np.zeros(num_lanes))
-    again = partial(_tables_again, lanes, ~np.isnan(log_z))
-    num_pairs = len(batch.model.pairwise.flat)
-    state = ExactState(tables if keep else None, again if options.marginals else None, num_pairs)
-    return exact_estimates(batch, options, budget, log_z, error, unary.T, state)
-
-
-def _tables_again(lanes: PlannedLanes, done: NDArray[np.bool_], lane: int) -> Floats:
-    """Marginals of a lane's edges and factors, if it was done."""
-    return lanes.tables_again(lane) if done[lane] else _no_tables(lanes.num_entries, lane)
+        threads = lanes.num_threads(options)
+        with Workers(threads) as pool:
+            pool.map(solve, [range(t, num_lanes, threads) for t in range(threads)])
+        error += EPS * np.abs(log_z, where=np.isfinite(log_z), out=np.zeros(num_lanes))
+        again = partial(lanes.tables_again, ~np.isnan(log_z))
+        num_pairs = len(batch.model.pairwise.flat)
+        state = ExactState(tables if keep else None, again if options.marginals else None, num_pairs)
+        return exact_estimates(batch, options, budget, log_z, error, unary.T, state)
 
 
 def _no_tables(num_entries: int, lane: int) -> Floats:

@@ -19,9 +19,10 @@ import numpy as np
 from clampz.display.formatting import counted
 from clampz.errors import TooWideError
 from clampz.exact_inference.lanes import ExactOptions, run_exact
-from clampz.exact_inference.orders import elimination_entries
+from clampz.exact_inference.orders import quick_order
 from clampz.exact_inference.presolved import holding
 from clampz.exact_inference.scopes import Restriction, Scopes
+from clampz.exact_inference.slicing import MOST_AT_ONCE
 from clampz.exact_inference.sums import lay_out_lanes
 from clampz.model import Model
 from clampz.model.batch import Batch
@@ -42,9 +43,6 @@ TOO_WIDE = "there are not all marginals"
 MORE_THAN_ALONE = 4.0
 # Halves of halves that are looked at where no half is narrower than the whole.
 PATIENCE = 3
-
-# Joint states whose sums are laid out at once.
-LANES_AT_ONCE = 256
 
 
 class Asked(NamedTuple):
@@ -121,11 +119,6 @@ class Block:
         scopes = Restriction.of_lanes(Batch.of(held)).scopes
         return cls(held, asked, sum_entries(scopes, most, budget), quick_entries(int(scopes.table_start[-1])))
 
-    @property
-    def is_least(self) -> bool:
-        """Whether there is nothing to gain from less than it."""
-        return len(self.asked.place) == 1 or self.entries < self.quick
-
     def halves(self, most: float, budget: Budget) -> list["Block"]:
         budget.check_stop()
         return [Block.of(self.model, half, most, budget) for half in self.asked.halves()]
@@ -197,7 +190,7 @@ def _parts(whole: Block, most: float, budget: Budget) -> Iterator[Block]:
 
 def _quickest(block: Block, most: float, budget: Budget, patience: int) -> tuple[float, list[Block]]:
     """Table entries that sums over a block or over parts of it visit, and the parts for which these are fewest."""
-    if block.is_least or patience == 0:
+    if len(block.asked.place) == 1 or block.entries < block.quick or patience == 0:
         return block.entries, [block]
     entries, blocks = 0.0, list[Block]()
     for half in block.halves(most, budget):
@@ -213,8 +206,8 @@ def _quickest(block: Block, most: float, budget: Budget, patience: int) -> tuple
 def sum_entries(scopes: Scopes, most: float, budget: Budget | None) -> float:
     """Table entries that a sum visits, by an order that is soon found; inf from `most` on, or where the budget ended
     first."""
-    free = np.flatnonzero(scopes.num_states > 1)
-    return elimination_entries(scopes.edges(), np.log2(scopes.num_states), free, most, budget)
+    free = scopes.num_states > 1
+    return quick_order(scopes.edges(), np.log2(scopes.num_states), free, most, budget).total
 
 
 def quick_entries(table_entries: int) -> float:
@@ -257,8 +250,8 @@ def _state_by_state(model: Model, scope: Integers, memory: int | str | None, bud
     places = np.ravel_multi_index(np.ix_(*states), tuple(rest.num_states[fixed].tolist())).ravel()
     log_z = np.full(math.prod(rest.num_states[fixed].tolist()), -np.inf)
     options, plan = ExactOptions(memory=memory, marginals=False), None
-    for begin in range(0, len(places), LANES_AT_ONCE):
-        some = places[begin : begin + LANES_AT_ONCE]
+    for begin in range(0, len(places), MOST_AT_ONCE):
+        some = places[begin : begin + MOST_AT_ONCE]
         unary = np.repeat(rest.unary.flat[:, None], len(some), axis=1)
         for lane, chosen in enumerate(np.transpose(np.unravel_index(some, tuple(rest.num_states[fixed].tolist())))):
             for i, a in zip(fixed.tolist(), chosen.tolist(), strict=True):

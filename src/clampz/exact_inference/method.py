@@ -1,7 +1,6 @@
 """The method `exact`: log Z and all marginals, of models that some way to sum them is quick enough for."""
 
 import math
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Unpack, overload
@@ -61,14 +60,11 @@ def exact(batch: Batch, options: ExactOptions, start: Start | None, budget: Budg
     >>> print(f"{exact(Model.from_binary([0.0, 0.0], [2.0], [(0, 1)])).log_z:.6f}")
     2.006409
     """
-    one = run_count if options.engine == "counting" else _summed
-    alone = options.engine == "counting" or (options.engine == "planar" and batch.num_lanes > 1)
-    found = _lane_by_lane(batch, options, budget, one) if alone else one(batch, options, budget)
-    return replace(found, batch=batch)
-
-
-def _summed(batch: Batch, options: ExactOptions, budget: Budget) -> Estimates:
-    single = batch.num_lanes == 1
+    single, is_count = batch.num_lanes == 1, options.engine == "counting"
+    if not single and (is_count or options.engine == "planar"):
+        return _lane_by_lane(batch, options, budget)
+    if is_count:
+        return replace(run_count(batch, options, budget), batch=batch)
     try:
         try:
             plan = plan_exact(batch, options, budget)
@@ -77,11 +73,11 @@ def _summed(batch: Batch, options: ExactOptions, budget: Budget) -> Estimates:
             # without its traceback, which would keep all that was laid out
             plan = _planned_in_slices(batch, options, budget, error.with_traceback(None))
     except Cancelled:
-        return not_reached(batch, options, budget)
+        return replace(not_reached(batch, options, budget), batch=batch)
     found = run_plan(plan, options, budget)
     if single and found.log_z[0] == -np.inf:
         why = simplify(batch.lane(0), marginals=False, memory=options.memory, budget=budget).infeasibility
-        return replace(found, notes=[f"{found.notes[0]}; {why}" if why else found.notes[0]])
+        found = replace(found, notes=[f"{found.notes[0]}; {why}" if why else found.notes[0]])
     return found
 
 
@@ -105,10 +101,9 @@ def _planned_in_slices(batch: Batch, options: ExactOptions, budget: Budget, refu
     return sliced
 
 
-def _lane_by_lane(
-    batch: Batch, options: ExactOptions, budget: Budget, one: Callable[[Batch, ExactOptions, Budget], Estimates]
-) -> Estimates:
+def _lane_by_lane(batch: Batch, options: ExactOptions, budget: Budget) -> Estimates:
     """One after another; what they are together, each of them that has a log Z is."""
-    first, *others = (one(batch.take(np.array([lane])), options, budget) for lane in range(batch.num_lanes))
+    lanes = (batch.take(np.array([lane])) for lane in range(batch.num_lanes))
+    first, *others = (exact.__wrapped__(lane, options, None, budget) for lane in lanes)
     kinds = {each.bound for each in (first, *others) if not np.isnan(each.log_z[0])}
-    return replace(first.join(others), bound=kinds.pop() if len(kinds) == 1 else None)
+    return replace(first.join(others), batch=batch, bound=kinds.pop() if len(kinds) == 1 else None)

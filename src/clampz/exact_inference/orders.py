@@ -160,7 +160,8 @@ class _Attempts:
         """Try an order, and keep it if it is the best; its table entries, inf where they are `slack` times as many as
         the best order has, and the work."""
         limit = min(slack * self.found.total, HOPELESS_ENTRIES)
-        found = _greedy(self.rows, self.log_states, stage, rule, seed, limit, self.budget)
+        greedy = self.rows, self.log_states, stage, *rule, seed, limit
+        found = run_cancellable(self.budget, _greedy_seconds(self.rows), orders.greedy_order, *greedy)
         variables, total, log2_largest, perfect, work = found
         # with no edge added, even if it was given up: its tables so far arise in every order
         self.perfect = perfect
@@ -205,19 +206,12 @@ def _swept_on_lists(
         return best
     ends = stages.sweep(start, neighbour, 0)
     for band in SWEEPS[:2]:
-        found = _on_lists(log_states, start, neighbour, ends // band, max_degree, 0, best.total, budget)
+        work = start, neighbour, log_states, ends // band, max_degree, 0, best.total
+        found = run_cancellable(budget, n * SECONDS_PER_EARLY, lists.low_degrees_first, *work)
         variables, *_, total, largest = found
         if total < best.total:
             best = EliminationOrder(variables, total, largest)
     return best
-
-
-def elimination_entries(
-    edges: Integers, log_states: Floats, variables: Integers, limit: float, budget: Budget | None = None
-) -> float:
-    """Table entries that eliminating these variables makes, by min-fill; inf from `limit` on, or where the budget
-    ended first.  Quick: one order, and given up early."""
-    return _min_fill(edges, log_states, variables, limit, budget)[0]
 
 
 def quick_order(
@@ -229,20 +223,9 @@ def quick_order(
     seed: int = 0,
 ) -> EliminationOrder:
     """An order of all variables by min-fill: first those that are not chosen, which no edge has and nothing is counted
-    for, then those that are; incomplete where its table entries reach `limit`, or the budget ended first.  A seed
-    other than 0 leaves something to chance."""
-    variables = np.flatnonzero(chosen)
-    total, largest, *places = _min_fill(edges, log_states, variables, limit, budget, seed)
-    return EliminationOrder(
-        np.concatenate([np.flatnonzero(~chosen), variables[np.concatenate(places)]]), total, largest
-    )
-
-
-def _min_fill(
-    edges: Integers, log_states: Floats, variables: Integers, limit: float, budget: Budget | None, seed: int = 0
-) -> tuple[float, float, Integers, Integers]:
-    """Table entries of some variables by min-fill, inf from `limit` on, log2 of the largest, and the order: which of
-    them go first, on lists, and which then."""
+    for, then those that are; incomplete, and its total inf, where its table entries reach `limit`, or the budget ended
+    first.  A seed other than 0 leaves something to chance.  Quick: one order, and given up early."""
+    others, variables = np.flatnonzero(~chosen), np.flatnonzero(chosen)
     size = len(variables)
     place = np.empty(len(log_states), dtype=np.int32)
     place[variables] = np.arange(size)
@@ -253,14 +236,17 @@ def _min_fill(
     if size > orders.DENSE_LIMIT:
         early, begin, count, neighbour, total, largest = _lists_first(states, start, neighbour, 1, float(limit), budget)
         if math.isinf(total):
-            return total, largest, early, rest[:0]
+            return EliminationOrder(np.concatenate([others, variables[early]]), total, largest)
         rest = np.delete(rest, early)
         states = states[rest]
     rows = bit_rows(rest, begin, count, neighbour)
     allowed = min(limit - total, HOPELESS_ENTRIES)
     rule = RANDOM_RULES[0] if seed else FIRST_RULES[0]
-    found, more, largest_of_rest, *_ = _greedy(rows, states, NO_STAGES, rule, seed, allowed, budget)
-    return total + more, max(largest, largest_of_rest), early, rest[found] if more < math.inf else rest[:0]
+    greedy = rows, states, NO_STAGES, *rule, seed, allowed
+    found, more, largest_of_rest, *_ = run_cancellable(budget, _greedy_seconds(rows), orders.greedy_order, *greedy)
+    rest = rest[found] if more < math.inf else rest[:0]
+    in_turn = np.concatenate([others, variables[early], variables[rest]])
+    return EliminationOrder(in_turn, total + more, max(largest, largest_of_rest))
 
 
 def _lists_first(
@@ -274,29 +260,11 @@ def _lists_first(
         found = lists.low_degrees_first(among_start, among, log_states[part], NO_STAGES, max_degree, 0, limit, NEVER)
         if math.isinf(found[4]):
             return found
-    return _on_lists(log_states, start, neighbour, NO_STAGES, max_degree, orders.DENSE_LIMIT, limit, budget)
+    work = start, neighbour, log_states, NO_STAGES, max_degree, orders.DENSE_LIMIT, limit
+    return run_cancellable(budget, n * SECONDS_PER_EARLY, lists.low_degrees_first, *work)
 
 
-def _on_lists(
-    log_states: Floats,
-    start: Integers,
-    neighbour: Any,
-    stage: Integers,
-    max_degree: int,
-    dense_limit: int,
-    limit: float,
-    budget: Budget | None,
-) -> Any:
-    """What `low_degrees_first` returns."""
-    expected = len(log_states) * SECONDS_PER_EARLY
-    work = (start, neighbour, log_states, stage, max_degree, dense_limit, limit)
-    return run_cancellable(budget, expected, lists.low_degrees_first, *work)
-
-
-def _greedy(
-    rows: Any, log_states: Floats, stage: Integers, rule: Rule, seed: int, limit: float, budget: Budget | None
-) -> Any:
-    """What `greedy_order` returns."""
+def _greedy_seconds(rows: Any) -> float:
+    """What `greedy_order` takes."""
     size, words = rows.shape
-    expected = SECONDS_PER_WORD * size * words * min(size, orders.HOPELESS) ** 2
-    return run_cancellable(budget, expected, orders.greedy_order, rows, log_states, stage, *rule, seed, limit)
+    return float(SECONDS_PER_WORD * size * words * min(size, orders.HOPELESS) ** 2)

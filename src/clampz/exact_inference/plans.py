@@ -20,7 +20,7 @@ from clampz.exact_inference.marginal_queries import quick_entries, sum_entries
 from clampz.exact_inference.presolved import PresolvedBatch, check_room
 from clampz.exact_inference.scopes import NO_LIMIT, Restriction, too_large
 from clampz.exact_inference.slices import Slices
-from clampz.exact_inference.slicing import Slicer, Slicing
+from clampz.exact_inference.slicing import LONG_SUM, Slicer, Slicing
 from clampz.exact_inference.sums import lay_out_lanes
 from clampz.exact_inference.trees import SumTree
 from clampz.model import Model
@@ -39,8 +39,6 @@ CUT_SHORT = "there was no time to simplify it, which may make it narrower: allow
 WORTHWHILE_ENTRIES = 2.0**23
 # Seconds, and times what log Z takes alone, beyond which marginals are looked for a few at a time.
 LONG_SECONDS, MUCH = 0.1, 4.0
-# Seconds beyond which a sum is taken in slices, if that is quicker.
-SLICED_SECONDS = 1.0
 # Table entries, by an order that is soon found, from which there is no need of a better one to see that.
 HOPELESS_ENTRIES = 2.0**40
 
@@ -146,7 +144,7 @@ class ExactPlan:
         None where there is no such way, none that is quicker, or no need of one.
         """
         allowed, num_threads = memory_allowed(options.memory), options.num_threads
-        is_short = self.num_bytes <= allowed and self.duration(num_threads) <= SLICED_SECONDS
+        is_short = self.num_bytes <= allowed and self.duration(num_threads) <= LONG_SUM
         if not isinstance(self.how, SumTree) or is_short:
             return None
         found = Slicer(self.summed.model).plan(

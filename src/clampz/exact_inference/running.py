@@ -36,8 +36,6 @@ from clampz.runtime.options import bytes_in_words, memory_allowed
 LONG_ENOUGH = 2e-3
 # Shares of the time that exact inference may take where there are other ways to answer: to plan it, and for the sum.
 PLANNING_SHARE, EXACT_SHARE = 0.15, 0.7
-# Seconds that a sum is counted as at least.
-LEAST_SECONDS = 1e-9
 UNKNOWN = -math.inf, math.inf
 PROVEN = "Nearly all tables have zeros, so it was counted, and the count is proven."
 COUNTED = "counted: right with high probability, not proven"
@@ -244,12 +242,8 @@ class ExactCost(NamedTuple):
 
     def fits(self, options: ExactOptions, most_seconds: float) -> bool:
         """Whether the sum, by as many threads as there are, keeps to memory and time."""
-        shared = (
-            1.0
-            if self.plan is None
-            else self.plan.duration(options.num_threads) / max(self.plan.seconds, LEAST_SECONDS)
-        )
-        return self.num_bytes <= memory_allowed(options.memory) and shared * self.seconds <= most_seconds
+        seconds = self.seconds if self.plan is None else self.plan.duration(options.num_threads)
+        return self.num_bytes <= memory_allowed(options.memory) and seconds <= most_seconds
 
 
 def exact_cost(

@@ -10,13 +10,12 @@ from clampz._kernels import graph
 from clampz._kernels.contraction.tree import Tree, tree_of_order
 from clampz._kernels.elimination.plan import kept_entries
 from clampz.errors import TooWideError
-from clampz.exact_inference.orders import EliminationOrder, find_order
+from clampz.exact_inference.orders import EliminationOrder
 from clampz.model import Model
 from clampz.model.batch import Batch
 from clampz.model.conditioning import states_left
 from clampz.model.tables import distinct, offsets
 from clampz.numerics import Integers
-from clampz.runtime.budget import Budget
 from clampz.runtime.options import fits_into, memory_allowed
 
 # Words of eight bytes that a sum takes beside its messages and scratch, for plan, values and results: per variable,
@@ -91,12 +90,6 @@ class Scopes(NamedTuple):
         """Neighbour lists of the graph of these factors: those of variable i are neighbour[start[i] : start[i + 1]]."""
         start, neighbour, _ = graph.neighbour_lists(len(self.num_states), self.edges().astype(np.int32))
         return start, neighbour
-
-    def order(
-        self, budget: Budget | None = None, neighbours: tuple[Integers, NDArray[np.int32]] | None = None
-    ) -> EliminationOrder:
-        """Return the best order found; the search for it may take a second, or what the budget leaves of it."""
-        return find_order(self.num_states, *(neighbours or self.neighbours()), budget)
 
     def tree(self, order: EliminationOrder) -> Tree:
         """The tree of contractions that follows an order."""

@@ -23,7 +23,7 @@ from clampz.model.batch import Batch
 from clampz.model.conditioning import states_left
 from clampz.model.results import Estimates
 from clampz.numerics import Floats, Integers, log_sum_exp, summing_error
-from clampz.runtime.budget import Budget, Cancelled, Progress
+from clampz.runtime.budget import Budget, Cancelled
 from clampz.runtime.workers import Crew, Job, finished
 
 # Seconds between two looks at the workers.
@@ -225,17 +225,8 @@ def sum_in_slices(model: Model, plan: Slicing, options: ExactOptions, budget: Bu
         return run_exact(batch, options, budget, slices.laid_out)
     with budget.interruptible(), Crew(None, min(options.num_threads, plan.num_workers)) as crew:
         for lower, upper in run_slices(slices, crew, budget.share()):
-            budget.report(
-                Progress(
-                    method="exact",
-                    num_iter=1,
-                    residual=upper - lower if lower < upper else 0.0,
-                    log_z=lower,
-                    num_lanes=len(slices.lower),
-                    num_finished=int(np.count_nonzero(slices.is_done)),
-                    seconds=budget.seconds,
-                )
-            )
+            off, done = upper - lower if lower < upper else 0.0, int(np.count_nonzero(slices.is_done))
+            budget.report("exact", 1, residual=off, log_z=lower, num_lanes=len(slices.lower), num_finished=done)
     if not slices.complete:
         return not_reached(batch, options, budget)
     lower, upper = slices.ends

@@ -13,7 +13,7 @@ from clampz.errors import TooWideError
 from clampz.exact_inference import cost
 from clampz.exact_inference.contraction_trees import ContractionTree
 from clampz.exact_inference.cuts import Cuts, TreeCuts
-from clampz.exact_inference.orders import EliminationOrder, quick_order
+from clampz.exact_inference.orders import EliminationOrder, find_order, quick_order
 from clampz.exact_inference.scopes import NO_LIMIT, Restriction, Scopes, least_bytes
 from clampz.exact_inference.sums import lay_out_lanes, order_of
 from clampz.exact_inference.trees import SumTree
@@ -29,8 +29,8 @@ MOST_ENTRIES, MOST_PLANNED = 2.0**31, 2.0**40
 QUICK_SECONDS, PLANNING_SECONDS = 0.05, 0.1
 # Variables of a model that fixing a few makes narrow, and of which a plan is made to see what a sum takes.
 MOST_VARIABLES = 2**16
-# Seconds from which on the slices of a sum are worth a second order, where one was found for the whole.
-THOROUGH_SECONDS = 1.0
+# Seconds from which on a sum is worth slices, if these are quicker, and a second order for them.
+LONG_SUM = 1.0
 # Slices of a sum at most, and those that are laid out at once, and arrays of each.
 MOST_SLICES, MOST_AT_ONCE, LANE_ARRAYS = 2**16, 256, 3
 # Seconds that a slice of a long sum takes, if that does not make it much longer: who looks on sees it move, and
@@ -181,7 +181,7 @@ class Slicer:
         if found is None:
             return None
         found = replace(found, memory=memory / found.num_workers)
-        known = found.tree is not None or (direct.order is not None and found.seconds < THOROUGH_SECONDS)
+        known = found.tree is not None or (direct.order is not None and found.seconds < LONG_SUM)
         if not found.fixed or known:
             return found
         return self._with_order(unary, found, budget)
@@ -277,7 +277,8 @@ class Slicer:
         for i in plan.fixed:
             own = one[self.model.unary.start[i] : self.model.unary.start[i + 1]]
             own[int(np.argmax(own)) + 1 :] = False
-        found = Restriction.of(self.scopes, one).scopes.order(budget)
+        left = Restriction.of(self.scopes, one).scopes
+        found = find_order(left.num_states, *left.neighbours(), budget)
         return replace(plan, entries=found.total, order=found) if found.total < plan.entries else plan
 
     def _quick_order(self, left: Integers, limit: float, budget: Budget | None) -> EliminationOrder:

@@ -2,20 +2,22 @@
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from clampz._kernels.contraction.tree import SECONDS_PER_STEP, Tree
-from clampz._kernels.elimination.forward_pass import EMPTY, ROUNDINGS_PER_TERM, STOPPED
+from clampz._kernels.elimination.forward_pass import EMPTY, ROUNDINGS_PER_TERM
 from clampz._kernels.elimination.greedy_order import bucket_scopes
 from clampz._kernels.elimination.plan import make_plan
 from clampz._kernels.elimination.steps import LOGARITHMS, SCALED
 from clampz._kernels.jit import compiling
+from clampz._kernels.statuses import STOPPED
 from clampz.exact_inference.contraction_trees import SECONDS_PER_VISIT, TABLE_SHARE, ContractionTree
 from clampz.exact_inference.cost import SPEED, tree_seconds
-from clampz.exact_inference.orders import CONTRACTED_ENTRIES, EliminationOrder
+from clampz.exact_inference.orders import CONTRACTED_ENTRIES, EliminationOrder, find_order
 from clampz.exact_inference.scopes import Moves, Restriction, Scopes, check_memory, too_wide
 from clampz.exact_inference.tree_search import best_tree
 from clampz.exact_inference.trees import BucketTree, SumTree, Workspace
@@ -76,9 +78,8 @@ def order_of(
     """Find the best elimination order for the states that are left, unless it was found before."""
     scopes = restriction.scopes
 
-    def find() -> EliminationOrder:
-        return scopes.order(budget, neighbours)
-
+    start, neighbour = neighbours or scopes.neighbours()
+    find = partial(find_order, scopes.num_states, start, neighbour, budget)
     return problem.once(("order", restriction.states.tobytes()), find, _keeps(scopes, budget))
 
 

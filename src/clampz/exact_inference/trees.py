@@ -14,9 +14,10 @@ from clampz._kernels.contraction.steps import Lists, make_lists
 from clampz._kernels.contraction.tree import Tree
 from clampz._kernels.elimination import plan as buckets
 from clampz._kernels.elimination.backward_pass import backwards
-from clampz._kernels.elimination.forward_pass import DONE, OUT_OF_RANGE, forwards
+from clampz._kernels.elimination.forward_pass import OUT_OF_RANGE, forwards
 from clampz._kernels.elimination.plan import Scratch, make_scratch
 from clampz._kernels.elimination.steps import LOGARITHMS
+from clampz._kernels.statuses import DONE
 from clampz.exact_inference.orders import EliminationOrder
 from clampz.exact_inference.scopes import Moves, Restriction, Scopes
 from clampz.model.batch import Batch
@@ -30,10 +31,6 @@ class Room(NamedTuple):
 
     lists: Lists
     blocks: Blocks
-
-    @classmethod
-    def of(cls, num_variables: int) -> "Room":
-        return cls(make_lists(num_variables), make_blocks(num_variables > 0))
 
 
 class Needs(NamedTuple):
@@ -64,7 +61,8 @@ class Workspace(NamedTuple):
     def of(cls, *trees: "SumTree", marginals: bool = True, num_threads: int = 1) -> "Workspace":
         """Allocate what any of these sums needs, with or without marginals."""
         needs = Needs(*(max(each) for each in zip(*(tree.needs(marginals) for tree in trees), strict=True)))
-        rooms = tuple(Room.of(needs.contracted) for _ in range(num_threads if needs.contracted else 1))
+        n = needs.contracted
+        rooms = tuple(Room(make_lists(n), make_blocks()) for _ in range(num_threads if n else 0))
         beliefs = np.empty(needs.beliefs if marginals else 0)
         scratch = make_scratch(np.max([tree.scratch for tree in trees], axis=0))
         return cls(np.empty(needs.stored), beliefs, np.empty(needs.tables), np.empty(needs.tables), scratch, rooms)

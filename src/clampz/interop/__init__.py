@@ -10,8 +10,6 @@ meant in the other library: the variable labelled 7 is "7" then.
 
 Potentials.  pgmpy and pyAgrum keep values, clampz their logarithms: a value of zero is a log potential of -inf, and the
 way there and back rounds.
-
-May import: the model, samples, and what every room may; the libraries only when they are asked for.
 """
 
 from clampz.errors import MissingLibraryError

@@ -3,8 +3,6 @@
 `read` and `write` go by the file's suffix; the module of each format has both for files that are named otherwise, and
 `parse` and `encode` for bytes without a file; `parse` here sees which format they have.  `evidence` and `results` read
 and write what the UAI competitions put beside their models.
-
-May import: model and everything below it.
 """
 
 import re

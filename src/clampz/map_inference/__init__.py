@@ -1,4 +1,1 @@
-"""The best configuration: found from below, bounded from above, and what is between searched through.
-
-May import: sampling, and what is below it.
-"""
+"""The best configuration: found from below, bounded from above, and what is between searched through."""

@@ -1,7 +1,4 @@
-"""Data, no algorithms: models, their tables and graphs, batches of lanes, evidence, and estimates.
-
-May import: errors, numerics, runtime, display and kernels.
-"""
+"""Data, no algorithms: models, their tables and graphs, batches of lanes, evidence, and estimates."""
 
 from clampz.model.binary import BinaryForm, Kind
 from clampz.model.evidence import Evidence

@@ -22,7 +22,7 @@ from clampz.model.model import Model
 from clampz.model.results import Estimate, Estimates
 from clampz.model.tables import offsets, ranges
 from clampz.numerics import EPS, Floats, Integers, largest_size
-from clampz.runtime.budget import UNLIMITED, Budget
+from clampz.runtime.budget import Budget
 
 # Pairs of a variable's states and a factor's rows that are laid out at once.
 PAIRS_AT_ONCE = 2**18
@@ -300,14 +300,6 @@ class EquivalentState:
         out = np.full(start[-1], np.nan if np.isnan(weight).any() else 0.0)
         out[np.repeat(start[:-1], np.diff(rows.start)) + rows.entry] = weight
         return out
-
-
-def pairwise_model(model: Model) -> tuple[Model, float]:
-    """Return the model itself or its pairwise equivalent, and a bound on the rounding in log Z."""
-    if not model.factors:
-        return model, 0.0
-    equivalent = Equivalent.of(model, UNLIMITED)
-    return equivalent.model, equivalent.rounding
 
 
 def equivalent_start(equivalent: Equivalent, start: Estimate | Estimates) -> Estimate | Estimates | Floats:

@@ -1,4 +1,1 @@
-"""Counting: log Z of models full of hard zeros, by programs that count weighted clauses.
-
-May import: presolve and everything below it.
-"""
+"""Counting: log Z of models full of hard zeros, by programs that count weighted clauses."""

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clampz._kernels.model_counting import circuits as kernels
+from clampz._kernels.statuses import DONE, STOPPED
 from clampz.model_counting.encoding import Clauses
 from clampz.model_counting.subprocesses import Failed, Program, wait_for
 from clampz.numerics import EPS, Floats
@@ -145,9 +146,9 @@ def checked(text: bytes, clauses: Clauses, budget: Budget, memory: int) -> Circu
         raise Failed(f"a circuit of {num_nodes:,} nodes does not fit into the memory that there is")
     budget.check_stop()
     status = budget.run(kernels.check_shape, *nodes, np.zeros((num_nodes, words), dtype=np.uint64))
-    if status == kernels.STOPPED:
+    if status == STOPPED:
         raise Cancelled
-    if status != kernels.SOUND:
+    if status != DONE:
         raise Failed(f"dsharp wrote a circuit that cannot be summed: {FAULTS[status]}")
     implied = budget.run(kernels.first_not_implied, clauses.literals, *nodes, num_booleans)
     if implied < 0:

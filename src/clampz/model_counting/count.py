@@ -29,9 +29,8 @@ OUT_OF_TIME = "time was up before the count was done"
 OUT_OF_MEMORY = "there was not enough memory"
 # Seconds before the counter begins: what the compiler can do at all it has mostly done by then, in less work.
 HEAD_START = 1.0
-# Once there is a count, a proof has this many times as long as that took, and these seconds: nobody waits for ever
-# where time is not limited.
-PATIENCE, LEAST_PATIENCE = 1.0, 1.0
+# Once there is a count, a proof has as long again, and these seconds: nobody waits for ever where time is not limited.
+PATIENCE = 1.0
 # How far above 1 the share of a state may be, both counts being rounded.
 ABOVE_ONE = 1e-9
 
@@ -131,14 +130,14 @@ def _side_by_side(clauses: Clauses, budget: Budget, memory: int) -> tuple[float 
     with ThreadPoolExecutor(2) as pool:
         try:
             compiled = pool.submit(circuits.compiled, clauses, compiling, memory)
-            while not (compiled.done() and _is_proven(compiled)):
+            while not (compiled.done() and compiled.exception() is None and compiled.result().is_complete):
                 if counted is None and (compiled.done() or budget.used - begun > HEAD_START):
                     counted = pool.submit(ganak.log_count, clauses, counting, memory)
                 if counted is not None and counted.done():
                     if compiled.done():
                         break
                     if math.isinf(until) and counted.exception() is None:
-                        until = budget.used + PATIENCE * (budget.used - begun) + LEAST_PATIENCE
+                        until = budget.used + (budget.used - begun) + PATIENCE
                 if budget.used > until:
                     compiling.end()
                 budget.must_stop()
@@ -152,10 +151,6 @@ def _side_by_side(clauses: Clauses, budget: Budget, memory: int) -> tuple[float 
         return None, circuit, not_compiled
     not_counted = _why_none(counted)
     return None if not_counted else counted.result(), circuit, not_counted if ganak.is_there() else not_compiled
-
-
-def _is_proven(compiled: Future[Circuit]) -> bool:
-    return compiled.exception() is None and compiled.result().is_complete
 
 
 def _why_none(future: Future[float] | Future[Circuit]) -> str:

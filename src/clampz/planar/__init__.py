@@ -1,4 +1,1 @@
-"""Exact sums of binary models on planar graphs, however wide: couplings, the plan of a graph, and its sum.
-
-May import: model, and the tools below it.
-"""
+"""Exact sums of binary models on planar graphs, however wide: couplings, the plan of a graph, and its sum."""

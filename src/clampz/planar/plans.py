@@ -16,7 +16,6 @@ leaves fewest ways for large entries to cancel.  Then rows and columns are scale
 largest terms are products of ones (`_kernels.planar_scales`).
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self, TypeVar
@@ -48,20 +47,8 @@ MARGINALS_OFF_FACE = (
 # Seconds per edge until there is a plan, and per updated entry of a front, for the sum in twice the precision, the
 # check of its rounding, and marginals; measured with one thread on a machine that others used too, with room to spare.
 SECONDS_PER_EDGE, SECONDS_PER_UPDATE, SECONDS_FOR_INVERSE = 1e-5, 3e-8, 1e-8
-# Updates in a square grid of n variables, over n^1.5; other planar graphs with as many faces have fewer.
-UPDATES = 40.0
 # Bytes per edge of plan and sum, but for the fronts.
 BYTES_PER_EDGE = 800
-
-
-def planar_seconds(num_variables: int, num_edges: int, *, marginals: bool = False) -> float:
-    """What a planar sum takes, before anything is known of the graph but its size.
-
-    >>> 0.5 < planar_seconds(10_000, 19_800) < 5.0
-    True
-    """
-    per_update = SECONDS_PER_UPDATE + (SECONDS_FOR_INVERSE if marginals else 0.0)
-    return SECONDS_PER_EDGE * (num_variables + num_edges) + UPDATES * per_update * math.sqrt(num_variables) ** 3
 
 
 @dataclass(frozen=True)

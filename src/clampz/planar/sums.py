@@ -22,13 +22,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from clampz._kernels.planar.front_elimination import DONE, OUT_OF_MEMORY, UNIT
+from clampz._kernels.planar.front_elimination import OUT_OF_MEMORY, UNIT
 from clampz._kernels.planar.fronts import KeptColumns, factorise, inverse_of_pairs
+from clampz._kernels.statuses import DONE
 from clampz.model import Model
 from clampz.numerics import EPS, Floats
 from clampz.planar.ising import Unfit
-from clampz.planar.plans import BYTES_PER_EDGE, TOO_STRONG, PlanarPlan, on, planar_seconds
-from clampz.runtime.budget import LOOK, Budget
+from clampz.planar.plans import BYTES_PER_EDGE, TOO_STRONG, PlanarPlan, on
+from clampz.runtime.budget import Budget
 from clampz.runtime.options import memory_allowed
 
 # The shift over what rounding may come to, and how often it is raised until it is.
@@ -44,25 +45,6 @@ class PlanarSum(NamedTuple):
     error: float
     unary: Floats
     pairwise: Floats
-
-
-def planar_sum(
-    model: Model, *, marginals: bool = False, budget: Budget | None = None, memory: int | str | None = None
-) -> PlanarSum | None:
-    """log Z of a binary model on a planar graph, without singleton potentials or with all of them on one face; None for
-    other models (`PlanarPlan.of` and `sum_by_plan` say why).  Cancelled where it is stopped.
-
-    >>> found = planar_sum(Model.from_binary([0.0] * 3, [4.0] * 3, [(0, 1), (0, 2), (1, 2)]))
-    >>> found is not None and found.error < 1e-12 and round(found.log_z, 9)
-    6.74663763
-    """
-    if budget is not None and planar_seconds(model.num_variables, model.num_edges, marginals=marginals) < LOOK:
-        budget = None
-    plan = PlanarPlan.of(model, marginals=marginals, budget=budget, memory=memory)
-    if isinstance(plan, Unfit):
-        return None
-    found = sum_by_plan(model, plan, marginals=marginals, budget=budget, memory=memory)
-    return None if isinstance(found, Unfit) else found
 
 
 def sum_by_plan(

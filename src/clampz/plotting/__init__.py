@@ -4,8 +4,6 @@ Matplotlib (`pip install 'clampz[cli]'`) is imported when something is drawn.  A
 solid and blue, repulsive ones dashed and red, as in the paper.  Nothing is said by colour alone, so the pictures also
 read in greyscale.  Every function draws on the axes `ax`, or on a new figure, and returns the axes:
 `plot_model(model).figure.savefig("model.png")`.
-
-May import: everything but the command line and reports; pyplot where somebody works with it (`figures`).
 """
 
 from clampz.bounding.bracket import Bracket

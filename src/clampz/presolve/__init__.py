@@ -1,5 +1,3 @@
 """Presolve: a smaller model with the same log Z or the same maximum, and the postsolve for bounds, marginals and
 states.
-
-May import: model, runtime, and the tools below them.
 """

@@ -6,7 +6,6 @@ from numpy.typing import NDArray
 from clampz._kernels.presolve import pools as kernels
 from clampz._kernels.presolve.pools import Pools
 from clampz.model import Model
-from clampz.numerics import Integers
 
 # Bytes that the presolve takes per variable, factor, variable of a factor and table entry, with copies.  Peaks of
 # resident memory are 75% to 99% of that on grids, trees, clauses, networks of noisy-or and factors of four to eight
@@ -86,8 +85,3 @@ def grow_pools(pools: Pools) -> Pools:
         longer["factors"]["shape"][: len(place)] = pools.factors["shape"][place]
         count[kernels.FIRST_SHAPE] = 0
     return pools._replace(**longer)
-
-
-def remaining_variables(pools: Pools) -> Integers:
-    """Return the variables that the presolve has not eliminated."""
-    return np.flatnonzero(pools.variables["fate"] == kernels.STAYS)

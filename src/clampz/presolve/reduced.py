@@ -34,7 +34,8 @@ def reduced_model(pools: Pools, original: Model, variables: Integers) -> Reduced
     number = np.full(n, -1, dtype=np.int64)
     number[variables] = np.arange(len(variables))
     alive = np.flatnonzero(pools.factors["alive"])
-    edges, larger = (alive[chosen] for chosen in _by_size(pools, alive))
+    arity = pools.factors["arity"][alive]
+    edges, larger = alive[arity == 2], alive[arity > 2]
     start, pairs = _scopes(pools, edges)
     first, second = pairs.reshape(-1, 2).T
     order = np.argsort(first * n + second, kind="stable")  # (quick where most of them are in order)
@@ -62,11 +63,6 @@ def reduced_model(pools: Pools, original: Model, variables: Integers) -> Reduced
     sizes = np.concatenate([num_states, np.diff(model.pairwise.start), np.diff(tables.start)])
     where = ReducedTables(offsets(arity), np.concatenate([variables, pairs, scopes]), offsets(sizes), of_factor, number)
     return ReducedModel(model, read_only(variables), read_only(states), where)
-
-
-def _by_size(pools: Pools, alive: Integers) -> tuple[Integers, Integers]:
-    arity = pools.factors["arity"][alive]
-    return np.flatnonzero(arity == 2), np.flatnonzero(arity > 2)
 
 
 def _scopes(pools: Pools, factors: Integers) -> tuple[Integers, Integers]:

@@ -14,7 +14,7 @@ from clampz.model import Evidence, Model
 from clampz.model.conditioning import given
 from clampz.model.problem import KEPT_BYTES
 from clampz.model.variables import Variable
-from clampz.presolve.pools import build_pools, grow_pools, num_bytes, remaining_variables
+from clampz.presolve.pools import build_pools, grow_pools, num_bytes
 from clampz.presolve.reduced import ReducedModel, reduced_model
 from clampz.presolve.simplified import Operation, Simplified, simplified_by, unchanged
 from clampz.runtime.budget import LOOK, Budget, Flag, run_cancellable
@@ -161,4 +161,4 @@ def _reduced(pools: Pools, model: Model, kept: NDArray[np.bool_]) -> ReducedMode
         pools.table[begin:end] = -np.inf
         pools.states["gone"][begin:end] = state.NEVER
         pools.factors["alive"][:] = 0
-    return reduced_model(pools, model, remaining_variables(pools))
+    return reduced_model(pools, model, np.flatnonzero(pools.variables["fate"] == state.STAYS))

@@ -10,7 +10,7 @@ from clampz._version import __version__
 from clampz.bounding.bracket import GAIN_COLUMNS, Bracket, gain_rows
 from clampz.clamping.branches import Clamped
 from clampz.display import html_page
-from clampz.display.formatting import as_interval, counted, interval_outward, rounded_up
+from clampz.display.formatting import DIGITS, as_interval, counted, interval_outward, rounded_up
 from clampz.display.html_page import details, section, sentence, text, with_minus
 from clampz.io import files
 from clampz.model.description import describe, in_words
@@ -28,7 +28,7 @@ SECTIONS = {
     "marginals": "Marginals",
 }
 # Moments of a bracket that are listed, and decimals of bounds.
-MOST_MOMENTS, DIGITS = 40, 6
+MOST_MOMENTS = 40
 # Names on the page for the short ones of a description.
 NAMES = {"labels": "states", "core": "core of the graph", "kind": "kind of model"}
 

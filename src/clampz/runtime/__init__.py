@@ -1,4 +1,1 @@
-"""What holds a run: its budget of time and memory, threads and executors, progress, seeds, options.
-
-May import: kernels, display, numerics and errors.
-"""
+"""What holds a run: its budget of time and memory, threads and executors, progress, seeds, options."""

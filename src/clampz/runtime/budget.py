@@ -20,6 +20,7 @@ from typing import Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from clampz._kernels.jit import LOOK as LOOK
 from clampz._kernels.jit import compiling
 from clampz.display.formatting import title
 from clampz.runtime.progress import says_stop
@@ -27,8 +28,6 @@ from clampz.runtime.progress import says_stop
 T = TypeVar("T")
 Flag = NDArray[np.uint8]
 
-# Seconds between looks at the clock while a kernel is at work.
-LOOK = 0.02
 # Seconds after its end from which a run has no time even for the least answer.
 GRACE = 0.1
 
@@ -42,7 +41,7 @@ class Cancelled(Exception):  # noqa: N818 (no error, and seen by nobody outside)
     """Leaves work that is worth nothing half done, where the run is over.  No public call raises it."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Progress:
     """How far a run has come: what its progress callback is given.
 
@@ -209,12 +208,16 @@ class Budget:
         """Whether there is a callback to tell."""
         return self._progress is not None
 
-    def report(self, progress: Progress) -> None:
-        """Tell the callback; StopIteration from it stops the run."""
-        if self._progress is not None:
-            with self._lock:
-                if says_stop(self._progress, progress):
-                    self.stopped_by = "callback"
+    def report(
+        self, method: str, num_iter: int, *, residual: float, log_z: float, num_lanes: int, num_finished: int
+    ) -> None:
+        """Tell the callback how far the run has come; StopIteration from it stops the run."""
+        if self._progress is None:
+            return
+        with self._lock:
+            progress = Progress(method, num_iter, residual, log_z, num_lanes, num_finished, self.seconds)
+            if says_stop(self._progress, progress):
+                self.stopped_by = "callback"
 
     @contextmanager
     def interruptible(self) -> Iterator["Budget"]:

@@ -200,10 +200,6 @@ def check_name(what: str, found: object, known: Collection[str]) -> None:
         raise unknown_name(what, found, known)
 
 
-def check_callable(name: str, found: object, what: str) -> None:
-    check_option(found is None or callable(found), name, f"None or a function {what}", found)
-
-
 def check_whole(name: str, found: object, least: int, *, most: float = math.inf, or_none: bool = False) -> None:
     holds = (or_none and found is None) or (is_whole(found) and least <= found <= most)
     expected = f"a whole number {f'>= {least}' if math.isinf(most) else f'from {least} to {most:,}'}"

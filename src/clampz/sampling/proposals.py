@@ -19,6 +19,7 @@ from clampz.approximations.mini_buckets.descent import (
     optimise,
     optimise_lanes,
 )
+from clampz.approximations.mini_buckets.method import FIRST_EVALUATIONS
 from clampz.approximations.mini_buckets.proposals import Draws, Proposal, States
 from clampz.approximations.mini_buckets.structure import ENDLESS, Structure, building_seconds, limit_of_entries
 from clampz.errors import TooWideError
@@ -35,8 +36,8 @@ from clampz.runtime.workers import Workers
 EFFORT = 5.0
 # The share of the time for the bound.
 BOUND_SHARE = 0.3
-# Structures that are begun, evaluations of each, and of the best one at the most.
-NUM_STRUCTURES, FIRST_EVALUATIONS, MOST_EVALUATIONS = 4, 15, 100
+# Structures that are begun, and evaluations of the best one at the most.
+NUM_STRUCTURES, MOST_EVALUATIONS = 4, 100
 # Passes over its tables that an exact proposal takes, laid out and all; bytes of a table entry, in all copies.
 EXACT_PASSES, ENTRY_BYTES = 6.0, 40
 # Seconds that a table entry of a structure, and a clique, take until there is a bound by it: not to be left half way.

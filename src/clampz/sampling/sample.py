@@ -217,16 +217,8 @@ class _Gathering:
             sums.append(log_sum_exp(piece.all_weights[self.counted : last]))
             num_drawn += last - self.counted
             self.taken, self.counted = end, last
-            told = Progress(
-                method="sample",
-                num_iter=num_drawn,
-                residual=math.nan,
-                log_z=math.nan,
-                num_lanes=number,
-                num_finished=filled,
-                seconds=self.budget.seconds,
-            )
-            self.budget.report(told)
+            unknown = {"residual": math.nan, "log_z": math.nan}
+            self.budget.report("sample", num_drawn, **unknown, num_lanes=number, num_finished=filled)
         chains = self.way.kind == "gibbs"
         log_z = math.nan if chains or not num_drawn else log_sum_exp(np.array(sums)) - math.log(num_drawn)
         samples = Samples(

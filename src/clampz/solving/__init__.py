@@ -5,6 +5,4 @@
 if there is time for it and by maxW+TRE if not.  The estimate is held inside the bracket: by draws where these have a
 small error by their own account, and else Bethe's as a rule, mean field's where a mixed model is dense and strong.
 Where a number of clamps is asked for, mean field and TRW with these clamps are the bracket (`clamps`).
-
-May import: bounding and everything below it.
 """

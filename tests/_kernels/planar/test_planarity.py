@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 from planar_models import triangulation
 
-from clampz._kernels.planar.planarity import NOT_PLANAR, PLANAR, STOPPED, embed
+from clampz._kernels.planar.planarity import NOT_PLANAR, PLANAR, embed
+from clampz._kernels.statuses import STOPPED
 from clampz.runtime.budget import NEVER
 
 

@@ -16,7 +16,8 @@ from presolve_checks import check
 
 from clampz._kernels.presolve import pools as state
 from clampz._kernels.presolve.pools import Pools
-from clampz._kernels.presolve.worklist import DONE, FULL, INFEASIBLE, apply_rules
+from clampz._kernels.presolve.worklist import FULL, INFEASIBLE, apply_rules
+from clampz._kernels.statuses import DONE
 from clampz.presolve import simplify
 from clampz.presolve.pools import build_pools, grow_pools
 from clampz.presolve.simplified import simplified_by

@@ -10,7 +10,7 @@ from naive_bounds import naive_bound
 from slow_structures import slow_structure
 
 import clampz as cz
-from clampz._kernels.mini_buckets.layout import STOPPED
+from clampz._kernels.statuses import STOPPED
 from clampz.approximations.mini_buckets import descent
 from clampz.approximations.mini_buckets.beliefs import beliefs, beliefs_and_losses, losses
 from clampz.approximations.mini_buckets.clique_tables import Tables

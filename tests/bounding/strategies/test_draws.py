@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from clampz.bounding.marginals.sampled import draw_marginals
 from random_models import frustrated
 
 import clampz as cz
@@ -14,7 +15,6 @@ from clampz.bounding.bracket import Bracket, PointEstimate
 from clampz.bounding.leaves import proposal_source
 from clampz.bounding.leaves.mini_bucket_bounds import MiniBucketBounds, Shape, WarmStart
 from clampz.bounding.leaves.successive_halving import SuccessiveHalving, Trial
-from clampz.bounding.marginals.sampled import draw_marginals
 from clampz.bounding.problem import Problem
 from clampz.bounding.strategies import draws
 from clampz.bounding.strategies.draws import Draws

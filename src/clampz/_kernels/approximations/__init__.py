@@ -1,4 +1,1 @@
-"""Kernels of mean field and of message passing, and what both need of models with any number of labels.
-
-May import: other kernels and numerics.
-"""
+"""Kernels of mean field and of message passing, and what both need of models with any number of labels."""

@@ -1,4 +1,1 @@
-"""Kernels of the selectors that say where to clamp.
-
-May import: other kernels and numerics.
-"""
+"""Kernels of the selectors that say where to clamp."""

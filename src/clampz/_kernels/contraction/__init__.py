@@ -1,4 +1,1 @@
-"""Kernels of pairwise contractions: trees, their steps, and both passes over them.
-
-May import: other kernels and numerics.
-"""
+"""Kernels of pairwise contractions: trees, their steps, and both passes over them."""

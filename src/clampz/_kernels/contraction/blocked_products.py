@@ -31,10 +31,8 @@ class Blocks(NamedTuple):
     out: Any  # (COLUMNS * WIDE,) [c, r]
 
 
-def make_blocks(wanted: bool = True) -> Blocks:
-    """Empty ones where nothing is contracted."""
-    sizes = (DEPTH * WIDE, COLUMNS * DEPTH, COLUMNS * WIDE) if wanted else (0, 0, 0)
-    return Blocks(*(np.empty(size) for size in sizes))
+def make_blocks() -> Blocks:
+    return Blocks(*(np.empty(size) for size in (DEPTH * WIDE, COLUMNS * DEPTH, COLUMNS * WIDE)))
 
 
 @part

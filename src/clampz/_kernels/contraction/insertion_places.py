@@ -19,9 +19,7 @@ import numpy as np
 
 from clampz._kernels.contraction.tree import SECONDS_PER_PRODUCT, step_seconds
 from clampz._kernels.jit import inline, part
-from clampz._kernels.simd_math import EXP_LIMIT, exp
-
-LN2 = 0.6931471805599453
+from clampz._kernels.simd_math import EXP_LIMIT, LN2, exp
 
 
 class Growing(NamedTuple):

@@ -7,9 +7,10 @@ import numpy as np
 
 from clampz._kernels import simd_math
 from clampz._kernels.contraction.steps import axes_of, step
-from clampz._kernels.elimination.forward_pass import DONE, EMPTY, LINEAR_RANGE, OUT_OF_RANGE, STOPPED, extremes
+from clampz._kernels.elimination.forward_pass import EMPTY, LINEAR_RANGE, OUT_OF_RANGE, extremes
 from clampz._kernels.elimination.steps import BELOW_ZERO, LOG_ZERO, PIECE
 from clampz._kernels.jit import inline, kernel, part
+from clampz._kernels.statuses import DONE, STOPPED
 
 # What the steps of a sum add up: the sum of logarithms and what it lost to rounding, the sum of absolute terms that
 # bounds its rounding error, and powers of two beside it.

@@ -1,4 +1,1 @@
-"""Kernels of variable elimination: orders, plans, and the two passes.
-
-May import: other kernels and numerics.
-"""
+"""Kernels of variable elimination: orders, plans, and the two passes."""

@@ -2,10 +2,10 @@
 
 from clampz._kernels import simd_math
 from clampz._kernels.elimination import steps as shared
-from clampz._kernels.elimination.forward_pass import DONE, STOPPED
 from clampz._kernels.elimination.plan import CONSTANT, CONTIGUOUS
 from clampz._kernels.elimination.steps import LOG_ZERO, PIECE, reducing
 from clampz._kernels.jit import inline, kernel, part
+from clampz._kernels.statuses import DONE, STOPPED
 
 # Probabilities below are taken as 0, which loses less than 1e-290 of mass; above, they are normal numbers with a
 # logarithm.

@@ -6,6 +6,7 @@ from clampz._kernels import simd_math
 from clampz._kernels.elimination import steps as shared
 from clampz._kernels.elimination.steps import BELOW_ZERO, LOG_ZERO, PIECE, reducing
 from clampz._kernels.jit import inline, kernel, part
+from clampz._kernels.statuses import DONE, STOPPED
 
 # exp(-600) times the largest table still leaves normal numbers: as long as no product can span more, none underflows to
 # a false zero.
@@ -14,7 +15,8 @@ LINEAR_RANGE = 600.0
 # part in a product and a sum.
 ROUNDINGS_PER_TERM = 5.0
 
-DONE, EMPTY, OUT_OF_RANGE, STOPPED = 0, 1, 2, 3
+# Z = 0; and numbers that scaled tables cannot hold.
+EMPTY, OUT_OF_RANGE = 2, 3
 
 
 @reducing

@@ -1,4 +1,1 @@
-"""Kernels of the search for the best configuration.
-
-May import: other kernels and numerics.
-"""
+"""Kernels of the search for the best configuration."""

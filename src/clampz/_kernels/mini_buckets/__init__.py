@@ -1,4 +1,1 @@
-"""Kernels of weighted mini-buckets: structures, passes, shifts, weights, draws.
-
-May import: other kernels and numerics.
-"""
+"""Kernels of weighted mini-buckets: structures, passes, shifts, weights, draws."""

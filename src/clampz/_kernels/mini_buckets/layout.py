@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clampz._kernels.mini_buckets.links import LinkScratch
+from clampz._kernels.statuses import DONE as DONE
+from clampz._kernels.statuses import STOPPED as STOPPED
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -23,8 +25,8 @@ MESSAGE, ADDED, SUBTRACTED = 0, 1, -1
 # that and the shifts are set so that both agree.
 AS_THEY_ARE, ZEROS, MATCHED = 0, 1, 2
 
-# How a pass ended: done, no configuration possible (or the lower bound infinitely low), or left half way.
-DONE, NOTHING, STOPPED = 0, 1, 2
+# How a pass may have ended: with no configuration possible (or the lower bound infinitely low).
+NOTHING = 2
 
 
 class CliqueLayout(NamedTuple):

@@ -14,8 +14,9 @@ import numpy as np
 
 from clampz._kernels.jit import kernel_in_place
 from clampz._kernels.mini_buckets.layout import DONE, MESSAGE, NOTHING, STOPPED
-from clampz._kernels.mini_buckets.passes import EPS, LARGEST_SHIFT, extremes, fill_psi, largest
+from clampz._kernels.mini_buckets.passes import LARGEST_SHIFT, extremes, fill_psi, largest
 from clampz._kernels.simd_math import lost_in_sum
+from clampz.numerics import EPS
 
 
 @kernel_in_place

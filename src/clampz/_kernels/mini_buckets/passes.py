@@ -27,8 +27,8 @@ from clampz._kernels.mini_buckets.links import add_to, fill_products, sum_onto
 from clampz._kernels.mini_buckets.moment_matching import match
 from clampz._kernels.mini_buckets.power_sums import power_sums
 from clampz._kernels.simd_math import EXP_LIMIT, exp, lost_in_sum
+from clampz.numerics import EPS
 
-EPS = 2.220446049250313e-16
 # Weights are no smaller in size: power sums divide by them.
 LEAST_WEIGHT = 1e-6
 # v of a lower bound is taken for no larger: its main weight is one more than the sum of all exp(v).

@@ -13,13 +13,12 @@ from numba import types
 from numba.extending import overload
 
 from clampz._kernels.jit import inline, part_in_place
-from clampz._kernels.simd_math import EXP_LIMIT, exp, log, twice_atanh
+from clampz._kernels.simd_math import EXP_LIMIT, LN2, exp, log, twice_atanh
 
 # Below all that finite potentials add up to.
 LOWEST = -1e300
 # 1 + e is taken for near 2, and not near 1, from sqrt(2) - 1 on.
 NEARER_TWO = 0.41421356237309503
-LN2 = 0.6931471805599453
 
 
 @inline

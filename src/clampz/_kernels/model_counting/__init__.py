@@ -1,4 +1,1 @@
-"""Kernels that read, check and sum compiled circuits.
-
-May import: other kernels and numerics.
-"""
+"""Kernels that read, check and sum compiled circuits."""

@@ -15,12 +15,10 @@ import math
 import numpy as np
 
 from clampz._kernels.jit import inline, kernel, part
+from clampz._kernels.statuses import DONE, LOOK_EVERY, STOPPED
 
 LITERAL, AND, OR = 0, 1, 2
-# Nodes between two looks at the flag.
-LOOK_AFTER = 1 << 12
-
-SOUND, STOPPED, OVERLAPPING, AMBIGUOUS = 0, 1, 2, 3
+OVERLAPPING, AMBIGUOUS = 2, 3
 # Roundings of a sum of logs: of the exponential, the sum and the logarithm, each of numbers up to 2.
 ROUNDINGS_PER_OR = 8.0
 
@@ -144,7 +142,7 @@ def check_shape(kind, label, start, child, reached, below, cancel_flag):
     below  (n, words)  the set of booleans of each node, filled here
     """
     for k in range(kind.size):
-        if k % LOOK_AFTER == 0 and cancel_flag[0] != 0:
+        if k % LOOK_EVERY == 0 and cancel_flag[0] != 0:
             return STOPPED
         if not reached[k]:
             continue
@@ -169,7 +167,7 @@ def check_shape(kind, label, start, child, reached, below, cancel_flag):
                 holds = _implies_literal(second, v, kind, label, start, child)
             if not holds:
                 return AMBIGUOUS
-    return SOUND
+    return DONE
 
 
 @kernel
@@ -195,7 +193,7 @@ def first_not_implied(literals, kind, label, start, child, reached, num_booleans
                 ruled_out[_place(literals[at])] |= np.uint64(1) << np.uint64(num)
             at += 1
         for k in range(kind.size):
-            if k % LOOK_AFTER == 0 and cancel_flag[0] != 0:
+            if k % LOOK_EVERY == 0 and cancel_flag[0] != 0:
                 return -1
             if not reached[k]:
                 continue

@@ -1,4 +1,1 @@
-"""Kernels of planar sums: the planarity test, cities, dissection, elimination of fronts.
-
-May import: other kernels and numerics.
-"""
+"""Kernels of planar sums: the planarity test, cities, dissection, elimination of fronts."""

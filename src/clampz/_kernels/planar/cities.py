@@ -14,11 +14,10 @@ import numpy as np
 
 from clampz._kernels.graph import neighbour_lists
 from clampz._kernels.jit import kernel
+from clampz._kernels.statuses import LOOK_EVERY
 
 # Sides of a city at most; four leave grids as they are.
 MOST_SIDES = 4
-# Steps between two looks at the flag, less than a millisecond.
-LOOK_EVERY = 1 << 12
 
 
 @kernel

@@ -10,11 +10,10 @@ cancel_flag        (1,)        raised from outside when the run is over
 import numpy as np
 
 from clampz._kernels.jit import kernel, part
+from clampz._kernels.statuses import LOOK_EVERY
 
 # How far from its middle a range may be cut, as a share of it.
 OFF_MIDDLE = 0.12
-# What half-edges visited between two looks at the flag take is a millisecond at most.
-LOOK_EVERY = 1 << 16
 
 
 @part

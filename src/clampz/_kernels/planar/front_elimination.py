@@ -27,8 +27,9 @@ import numpy as np
 
 from clampz._kernels.jit import inline, part, part_strict
 from clampz._kernels.simd_math import lost_in_product, lost_in_sum
+from clampz._kernels.statuses import DONE
 
-DONE, STOPPED, NO_PIVOT, OUT_OF_MEMORY = 0, 1, 2, 3
+NO_PIVOT, OUT_OF_MEMORY = 2, 3
 UNIT = 2.0**-53
 # In units, or units of units: roundings of an update and of a column of L, with room for that of the bounds themselves.
 UPDATE, COLUMN = 24.0, 48.0

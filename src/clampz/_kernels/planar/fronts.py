@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clampz._kernels.jit import inline, kernel, part
-from clampz._kernels.planar.front_elimination import DONE, OUT_OF_MEMORY, STOPPED, eliminate_front
+from clampz._kernels.planar.front_elimination import OUT_OF_MEMORY, eliminate_front
 from clampz._kernels.simd_math import lost_in_sum
+from clampz._kernels.statuses import DONE, STOPPED
 
 # Updates of entries between two looks at the flag, a millisecond or two.
 LOOK_EVERY = 1 << 18

@@ -21,10 +21,9 @@ import numpy as np
 
 from clampz._kernels.graph import neighbour_lists
 from clampz._kernels.jit import kernel, part
+from clampz._kernels.statuses import LOOK_EVERY, STOPPED
 
-NOT_PLANAR, PLANAR, STOPPED = 0, 1, 2
-# Steps of a search between two looks at the flag, less than a millisecond.
-LOOK_EVERY = 1 << 14
+NOT_PLANAR, PLANAR = 0, 2
 
 LEFT_LOW, LEFT_HIGH, RIGHT_LOW, RIGHT_HIGH = 0, 1, 2, 3
 

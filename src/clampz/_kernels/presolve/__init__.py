@@ -1,4 +1,1 @@
-"""Kernels of the presolve: its rules over flat pools of tables, and the postsolve.
-
-May import: other kernels and numerics.
-"""
+"""Kernels of the presolve: its rules over flat pools of tables, and the postsolve."""

@@ -80,8 +80,6 @@ CONSTANT, LOST, ERROR, ROW = range(4)
 # The row of `scratch` that holds a function.
 IMAGE = 5
 
-EPS = 2.0**-52
-
 
 class Pools(NamedTuple):
     """The arrays described above."""

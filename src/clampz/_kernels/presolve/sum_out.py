@@ -15,7 +15,6 @@ from clampz._kernels.presolve.containment import absorb_subsets, multiply_into_s
 from clampz._kernels.presolve.pools import (
     BY,
     ENTRIES,
-    EPS,
     ERROR,
     FACTORS,
     IMPOSSIBLE,
@@ -41,6 +40,7 @@ from clampz._kernels.presolve.pools import (
     wait_for_support,
 )
 from clampz._kernels.presolve.tables import add_to_unary, extent, slot_of
+from clampz.numerics import EPS
 
 # Terms of a sum per entry of the tables that it replaces: a product of matrices of hundreds of states is left to exact
 # sums, which do nothing else.

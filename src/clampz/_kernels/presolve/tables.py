@@ -6,7 +6,8 @@ Along one axis a table is (outer, states, inner); over all axes at once the stat
 import numpy as np
 
 from clampz._kernels.jit import inline, part
-from clampz._kernels.presolve.pools import CLOCK, EPS, ERROR, NEVER, ROW, STATES_GONE, WORK, wait_to_shrink
+from clampz._kernels.presolve.pools import CLOCK, ERROR, NEVER, ROW, STATES_GONE, WORK, wait_to_shrink
+from clampz.numerics import EPS
 
 # Equal means: up to this share of a table's entries, and no more than this in all.  A sum of probabilities is 1 up to a
 # few roundings; what differs is charged.

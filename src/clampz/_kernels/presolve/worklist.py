@@ -16,8 +16,9 @@ from clampz._kernels.presolve.pools import (
     wait_for_shape,
 )
 from clampz._kernels.presolve.sum_out import sum_out
+from clampz._kernels.statuses import DONE, STOPPED
 
-DONE, STOPPED, FULL, INFEASIBLE = 0, 1, 2, 3
+FULL, INFEASIBLE = 2, 3
 
 
 @kernel

@@ -1,4 +1,1 @@
-"""Kernels that draw configurations and score them.
-
-May import: other kernels and numerics.
-"""
+"""Kernels that draw configurations and score them."""

@@ -1,5 +1,3 @@
 """Weighted mini-buckets: upper and lower bounds on log Z by elimination in limited tables, with optimised shifts and
 weights.
-
-May import: the presolve, and what is below it.
 """

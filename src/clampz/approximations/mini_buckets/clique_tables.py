@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from clampz._kernels.mini_buckets import clique_tables as setup
 from clampz._kernels.mini_buckets import links as mini_buckets_links
 from clampz._kernels.mini_buckets.layout import CliqueLayout, Pass, Places
+from clampz.approximations.layouts import PIECE
 from clampz.approximations.mini_buckets.structure import KEPT_ENTRIES, Structure
 from clampz.model.model import Model
 from clampz.model.tables import has_hard_zeros, offsets, read_only
@@ -17,8 +18,6 @@ from clampz.runtime.budget import Budget, Cancelled, run_cancellable
 
 # Entries that the innermost loops run over: in the first cache with what they are added to.
 BLOCK = 256
-# Entries that are copied between two looks at the clock.
-PIECE = 2**20
 # Seconds that adding a table of the model's takes, or a link; and an entry of the cliques' tables, in memory that is
 # touched for the first time.
 SECONDS_PER_TABLE, SECONDS_PER_ENTRY = 1e-7, 1e-9

@@ -24,7 +24,7 @@ from clampz.model.batch import Batch
 from clampz.model.results import NO_RESULT, Estimate, Estimates
 from clampz.model.warm_starts import Start, start_marginals
 from clampz.numerics import Floats, Integers
-from clampz.runtime.budget import Budget, Cancelled, Progress, StoppedBy
+from clampz.runtime.budget import Budget, Cancelled, StoppedBy
 from clampz.runtime.options import OptionKeywords, Options, bytes_in_words, check_flag, check_whole, memory_allowed
 from clampz.runtime.workers import Workers
 
@@ -253,17 +253,8 @@ class _ProgressReporter:
     def __call__(self, state: BoundState) -> None:
         if not self.budget.listening or not math.isfinite(state.bound):
             return
-        self.budget.report(
-            Progress(
-                method="mini_buckets",
-                num_iter=state.num_evaluations,
-                residual=state.residual,
-                log_z=state.bound,
-                num_lanes=self.num_lanes,
-                num_finished=self.num_finished,
-                seconds=self.budget.seconds,
-            )
-        )
+        lanes = {"num_lanes": self.num_lanes, "num_finished": self.num_finished}
+        self.budget.report("mini_buckets", state.num_evaluations, residual=state.residual, log_z=state.bound, **lanes)
 
     def finished(self, state: BoundState) -> None:
         self.num_finished += 1

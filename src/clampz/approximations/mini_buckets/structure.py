@@ -21,7 +21,7 @@ from clampz.display.formatting import counted
 from clampz.errors import TooWideError
 from clampz.model import Model
 from clampz.model.tables import offsets
-from clampz.numerics import Floats, Integers
+from clampz.numerics import Integers
 from clampz.runtime.budget import Budget, Cancelled, run_cancellable
 from clampz.runtime.options import bytes_in_words, check_option, check_whole, is_whole, memory_allowed
 
@@ -40,8 +40,6 @@ BUILDING_SECONDS = 3.2e-6
 # Entries of all tables for each variable, about, at a limit: a number times a power of it, since larger tables are
 # fewer (grids of two states, 2^3 to 2^16).
 ENTRIES, POWER_OF_LIMIT = 4.0, 0.7
-# Pairs that chance adds at most.
-NOISE = 1.0
 # Steps that L-BFGS remembers, in numbers of four bytes; and of MANY_NUMBERS shifts and weights, not optimised for
 # long (upper bounds on 200 x 200 after 10 to 80 evaluations: within 0.003%).
 MEMORY, MEMORY_OF_MANY, MANY_NUMBERS = 10, 5, 2**20
@@ -124,7 +122,7 @@ class Structure:
         Parameters
         ----------
         seed
-            Of the pairs that a variable may seem to join more than it does, at random: other structures for other
+            Of the pair that a variable may seem to join more than it does, at random: other structures for other
             seeds.  There is no chance in the one of seed 0.
         grow
             Whether cliques that share a bucket grow by variables that their parent and others of the bucket have.
@@ -143,7 +141,7 @@ class Structure:
         inside = all(is_whole(v) and 0 <= v < n for v in last)
         check_option(inside, "last", f"variables from 0 to {n - 1}", last)
         late[list(last)] = 1.0
-        chance = NOISE * np.random.default_rng(seed).random(n) if seed else np.zeros(n)
+        chance = np.random.default_rng(seed).random(n) if seed else np.zeros(n)
         num_places = 2 * model.num_edges + len(model.factors.variables)
         _check_bytes(kernels.PER_PLACE * num_places + kernels.PER_VARIABLE * n, allowed, max_table, "at least ")
         start, variables = _scopes(model)
@@ -178,7 +176,7 @@ class Structure:
             bucket_start=bucket_start,
             scope_start=scope_start,
             scope=scope,
-            table_start=_whole_offsets(entries),
+            table_start=offsets(entries.astype(np.int64)),
             parent=parent,
             unary_clique=unary_clique,
             edge_clique=home[:num_edges].copy(),
@@ -187,7 +185,7 @@ class Structure:
             pair_right=right,
             pair_scope_start=pair_start,
             pair_scope=pair_scope,
-            shift_start=_whole_offsets(shared),
+            shift_start=offsets(shared.astype(np.int64)),
         )
         _check_bytes(structure.num_bytes(), allowed, max_table)
         return structure
@@ -229,10 +227,6 @@ def _scopes(model: Model) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     m, larger = len(model.edges), model.factors
     start = np.concatenate([2 * np.arange(m + 1), 2 * m + larger.scope_start[1:]])
     return start.astype(np.int32), np.concatenate([model.edges.ravel(), larger.variables]).astype(np.int32)
-
-
-def _whole_offsets(sizes: Floats) -> Integers:
-    return offsets(sizes.astype(np.int64))
 
 
 def _check_bytes(num_bytes: float, allowed: int, max_table: int, more: str = "") -> None:

@@ -1,4 +1,1 @@
-"""Bounds on the leaves of the tree, as lanes of one batch, here or on another machine.
-
-May import: all that bounding may.
-"""
+"""Bounds on the leaves of the tree, as lanes of one batch, here or on another machine."""

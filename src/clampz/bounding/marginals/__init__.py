@@ -1,4 +1,1 @@
-"""Certified intervals of marginals, and marginals with standard errors.
-
-May import: bounding's tree, and all that it may.
-"""
+"""Certified intervals of marginals, and marginals with standard errors."""

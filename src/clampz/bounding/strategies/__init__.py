@@ -1,7 +1,4 @@
-"""Strategies: a file for each, and the registry, in the order in which they are first tried.
-
-May import: bounding's problem and all below it, but not each other.
-"""
+"""Strategies: a file for each, and the registry, in the order in which they are first tried."""
 
 from clampz.bounding.strategies.best_configuration import BestConfiguration
 from clampz.bounding.strategies.bethe import Bethe

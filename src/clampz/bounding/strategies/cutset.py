@@ -21,7 +21,7 @@ from clampz.bounding.leaves.proposal_source import SEED_BITS, ProposalSource
 from clampz.errors import TooWideError
 from clampz.exact_inference.cuts import Cuts
 from clampz.exact_inference.lanes import ExactOptions, run_exact
-from clampz.exact_inference.orders import EliminationOrder, quick_order
+from clampz.exact_inference.orders import EliminationOrder, find_order, quick_order
 from clampz.exact_inference.scopes import NO_LIMIT, Scopes, least_bytes
 from clampz.exact_inference.slicing import MOST_VARIABLES
 from clampz.exact_inference.sums import lay_out_lanes
@@ -312,7 +312,7 @@ class _Choice:
             if order.total < math.inf:
                 yield order
             if seed == 0 and not budget.must_stop():
-                order = self.scopes.order(budget)
+                order = find_order(self.scopes.num_states, *self.scopes.neighbours(), budget)
                 if order.total < math.inf:
                     yield order
 

@@ -22,7 +22,7 @@ from clampz.bounding.conditioning import Conditioning, DisjointSums
 from clampz.errors import TooWideError
 from clampz.exact_inference.cuts import Cuts
 from clampz.exact_inference.lanes import ExactOptions, run_exact
-from clampz.exact_inference.orders import EliminationOrder, quick_order
+from clampz.exact_inference.orders import EliminationOrder, find_order, quick_order
 from clampz.exact_inference.scopes import NO_LIMIT, Scopes
 from clampz.exact_inference.slicing import MOST_VARIABLES
 from clampz.exact_inference.sums import lay_out_lanes
@@ -157,7 +157,7 @@ class Dives(DisjointSums):
         if 2 * scopes.num_bytes > self.memory:
             self._waiting, self._forgotten = [], True
         elif len(scopes.num_states) <= MOST_VARIABLES:
-            order = scopes.order(budget)
+            order = find_order(scopes.num_states, *scopes.neighbours(), budget)
             self._place = self._place if math.isinf(order.total) else np.argsort(order.variables)
 
     def _begin_again(self) -> list[Waiting]:

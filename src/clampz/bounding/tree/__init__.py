@@ -1,4 +1,1 @@
-"""The AND/OR tree of a branch and bound: nodes, the frontier, what to branch on, and the loop.
-
-May import: bounding's strategies and leaves, and all that they may.
-"""
+"""The AND/OR tree of a branch and bound: nodes, the frontier, what to branch on, and the loop."""

@@ -1,8 +1,6 @@
 """Selectors: heuristics of the paper, by name, that score which variable to clamp next.
 
 A selector scores the graph of the variables that are left; `choose` takes the highest score.
-
-May import: approximations and everything below them, and the weights of branches.
 """
 
 from clampz.clamping.selectors.entropy import singleton_entropies

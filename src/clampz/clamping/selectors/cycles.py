@@ -8,8 +8,7 @@ from clampz.clamping.selectors.edge_strength import Remaining
 from clampz.numerics import Floats, Integers
 from clampz.runtime.budget import NEVER
 
-# Weights that differ by less than this share are equal and taken in the order of the edges, so that rounding does not
-# decide.
+# Weights, and scores, that differ by less than this share are equal, and the first is taken: rounding does not decide.
 TIE = 1e-12
 # From this |W| on, -log tanh |W/4| is 2 e^{-|W|/2} to the last bit.
 SATURATED = 100.0
@@ -18,23 +17,14 @@ SATURATED = 100.0
 UNDERFLOW = 1e-290
 
 
-def frust_cycles(graph: Remaining) -> Floats:
-    """Return (k,) |sum of cycScore| over the frustrated cycles through each variable."""
-    return _cycle_scores(graph, frustrated_only=True)
+def cycle_scores(graph: Remaining, *, frustrated_only: bool) -> Floats:
+    """Return (k,) |sum of cycScore| over all cycles through each variable, or those that are frustrated.
 
-
-def strong_cycles(graph: Remaining) -> Floats:
-    """Return (k,) |sum of cycScore| over all cycles through each variable.
-
-    Balanced cycles (at most log 2) and frustrated ones (negative) have opposite signs.
-    """
-    return _cycle_scores(graph, frustrated_only=False)
-
-
-def _cycle_scores(graph: Remaining, *, frustrated_only: bool) -> Floats:
-    """Score the cycle that each edge outside the tree closes; every variable of the cycle gets
+    Each edge outside the tree closes a cycle, and every variable of the cycle gets
 
     cycScore = log(1 + prod tanh(W / 4)) = log(1 +- e^-t),   t = sum -log tanh|W / 4|,   - if the cycle is frustrated.
+
+    Balanced cycles (at most log 2) and frustrated ones (negative) have opposite signs.
     """
     form = graph.model.pair_form
     assert form is not None, "checked before: `check_defined`"

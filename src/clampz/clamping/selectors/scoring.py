@@ -5,13 +5,14 @@ A new selector is a function of the remaining graph in a file of its own, and on
 
 import math
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import NamedTuple, TypedDict, Unpack, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from clampz.approximations.trw import trw
-from clampz.clamping.selectors.cycles import frust_cycles, strong_cycles
+from clampz.clamping.selectors.cycles import TIE, cycle_scores
 from clampz.clamping.selectors.edge_strength import Remaining, m_power, max_w
 from clampz.clamping.selectors.entropy import as_entropies, trw_entropies
 from clampz.clamping.selectors.score_table import Scores
@@ -25,8 +26,6 @@ from clampz.runtime.progress import Listener, as_callback
 from clampz.runtime.seeds import Seed, with_rng
 
 TRE = "+TRE"
-# Scores that differ by less than this share are equal, and the first variable is chosen: rounding does not decide.
-TIE = 1e-12
 
 
 class Selector(NamedTuple):
@@ -46,13 +45,13 @@ _PLAIN = (
     Selector("Mpower", m_power, "closed walks through the variable, weighted by tanh|W/4|"),
     Selector(
         "frustCycles",
-        frust_cycles,
+        partial(cycle_scores, frustrated_only=True),
         "frustrated cycles through the variable, one per edge outside a maximum spanning tree",
         signs=True,
     ),
     Selector(
         "strongCycles",
-        strong_cycles,
+        partial(cycle_scores, frustrated_only=False),
         "cycles through the variable, one per edge outside a maximum spanning tree",
         signs=True,
     ),

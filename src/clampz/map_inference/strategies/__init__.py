@@ -1,7 +1,4 @@
-"""Strategies of MAP inference: a file for each, and the registry, in the order in which they are first tried.
-
-May import: map_inference's problem and all below it, but not each other.
-"""
+"""Strategies of MAP inference: a file for each, and the registry, in the order in which they are first tried."""
 
 from clampz.map_inference.strategies.annealing import Annealing
 from clampz.map_inference.strategies.best_first import BestFirstSearch

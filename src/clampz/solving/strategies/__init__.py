@@ -1,7 +1,4 @@
-"""The strategies of `solve`: those that find marginals, with those of `bound`, in the order in which they are tried.
-
-May import: solving's problem and all below it, but not each other.
-"""
+"""The strategies of `solve`: those that find marginals, with those of `bound`, in the order in which they are tried."""
 
 from clampz.bounding.strategies import STRATEGIES as BOUNDS
 from clampz.solving.strategies.clamped_estimate import ClampedEstimate

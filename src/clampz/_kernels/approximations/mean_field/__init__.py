@@ -1,4 +1,1 @@
-"""Kernels of mean field: coordinate ascent on log-odds, tables and factors, and the search for a feasible start.
-
-May import: other kernels and numerics.
-"""
+"""Kernels of mean field: coordinate ascent on log-odds, tables and factors, and the search for a feasible start."""

@@ -1,4 +1,1 @@
-"""Kernels of message passing, shared by Bethe and TRW: on log-odds, and on tables.
-
-May import: other kernels and numerics.
-"""
+"""Kernels of message passing, shared by Bethe and TRW: on log-odds, and on tables."""
