@@ -14,10 +14,10 @@ import numpy as np
 
 import clampz as cz
 from clampz.bounding.leaves.mini_bucket_bounds import MiniBucketBounds, Shape
-from clampz.bounding.leaves.proposal_source import ProposalSource
 from clampz.bounding.strategies import cutset
 from clampz.bounding.strategies.cutset import CutsetSums
 from clampz.bounding.strategies.diving import Diving
+from clampz.bounding.leaves.proposal_source import ProposalSource
 from clampz.exact_inference import plans as sum_plans
 from clampz.exact_inference import sums
 from clampz.runtime.budget import UNLIMITED

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from clampz.bounding.tree.branch_and_bound import BranchAndBound
 from random_models import frustrated, random_edges, random_tables
 
 import clampz as cz
@@ -17,6 +16,7 @@ from clampz.bounding.checkpoints.checkpoint import LINE, TITLE, resumed, save
 from clampz.bounding.checkpoints.schema import KINDS, SavedSearch, digest, saved_search
 from clampz.bounding.leaves.mini_bucket_bounds import MiniBucketBounds, Shape, WarmStart
 from clampz.bounding.options import BoundOptions
+from clampz.bounding.tree.branch_and_bound import BranchAndBound
 from clampz.bounding.tree.nodes import Node
 
 OPEN = {"gap": 0.0, "exact": False, "time": 60.0, "threads": 1, "max_table": 4}

@@ -12,14 +12,14 @@ from simplifiable import Enumerated, random_model
 import clampz as cz
 from clampz.approximations.mini_buckets.clique_tables import has_zeros
 from clampz.bounding.leaves.mini_bucket_bounds import MiniBucketBounds, Shape, WarmStart
+from clampz.bounding.options import LARGEST_TABLE
+from clampz.bounding.strategies import successive_halving
 from clampz.bounding.leaves.successive_halving import (
     SMALLEST_TABLE,
     TABLE_FOR_NOTHING,
     SuccessiveHalving,
     max_table_in_time,
 )
-from clampz.bounding.options import LARGEST_TABLE
-from clampz.bounding.strategies import successive_halving
 from clampz.model.batch import Batch
 from clampz.runtime.budget import UNLIMITED, Budget
 

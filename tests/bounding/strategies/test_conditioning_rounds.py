@@ -4,15 +4,15 @@ import math
 
 import numpy as np
 import pytest
-from clampz.bounding.strategies.conditioning_rounds import ConditioningRounds
 
 import clampz as cz
 from clampz.bounding.leaves.mini_bucket_bounds import MiniBucketBounds, Shape, WarmStart
-from clampz.bounding.leaves.successive_halving import SuccessiveHalving, Trial
 from clampz.bounding.options import BoundOptions
 from clampz.bounding.strategies import conditioning_rounds, cutset
+from clampz.bounding.strategies.conditioning_rounds import ConditioningRounds
 from clampz.bounding.strategies.cutset import CutsetSums
 from clampz.bounding.strategies.diving import Diving
+from clampz.bounding.leaves.successive_halving import SuccessiveHalving, Trial
 from clampz.runtime.budget import Budget
 from clampz.runtime.workers import Crew
 

@@ -10,11 +10,11 @@ from random_models import random_of_any_kind
 from simplifiable import Enumerated, random_model
 
 import clampz as cz
-from clampz.bounding.conditioning import sum_sets
 from clampz.bounding.leaves.mini_bucket_bounds import MiniBucketBounds, Shape
-from clampz.bounding.leaves.proposal_source import ProposalSource
 from clampz.bounding.strategies import cutset
+from clampz.bounding.conditioning import sum_sets
 from clampz.bounding.strategies.cutset import CutsetSums
+from clampz.bounding.leaves.proposal_source import ProposalSource
 from clampz.runtime.budget import Budget
 
 ROUNDING = 1e-9

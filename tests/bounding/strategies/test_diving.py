@@ -9,8 +9,8 @@ from random_models import random_of_any_kind
 from simplifiable import Enumerated, random_model
 
 import clampz as cz
-from clampz.bounding.conditioning import sum_sets
 from clampz.bounding.strategies import diving
+from clampz.bounding.conditioning import sum_sets
 from clampz.bounding.strategies.diving import Diving
 from clampz.errors import TooWideError
 from clampz.exact_inference.sums import lay_out_lanes

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from clampz.bounding.tree.branch_and_bound import BranchAndBound
 from random_models import frustrated
 
 import clampz as cz
@@ -13,10 +12,11 @@ from clampz.approximations.mini_buckets.descent import BoundState
 from clampz.approximations.mini_buckets.proposals import Proposal
 from clampz.bounding.bracket import Bracket, PointEstimate
 from clampz.bounding.leaves.mini_bucket_bounds import MiniBucketBounds, Shape, WarmStart
-from clampz.bounding.leaves.successive_halving import SuccessiveHalving, Trial
 from clampz.bounding.marginals.sampled import draw_marginals
 from clampz.bounding.strategies import draws, proposal_source
 from clampz.bounding.strategies.draws import DrawsEstimate, Estimator
+from clampz.bounding.leaves.successive_halving import SuccessiveHalving, Trial
+from clampz.bounding.tree.branch_and_bound import BranchAndBound
 from clampz.runtime.budget import UNLIMITED, Budget
 from clampz.runtime.workers import Crew
 from clampz.sampling.statistics import Sampled, Tally

@@ -4,12 +4,12 @@ import math
 
 import numpy as np
 import pytest
-from clampz.bounding.strategies.methods import run_both, run_mean_field, run_mode, run_trw
 from random_factors import random_factors
 from random_models import frustrated
 
 import clampz as cz
 from clampz.approximations.mean_field import mean_field
+from clampz.bounding.strategies.methods import run_both, run_mean_field, run_mode, run_trw
 from clampz.map_inference import mode
 from clampz.runtime.budget import Budget
 

@@ -5,15 +5,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from clampz.bounding.tree.branch_and_bound import BranchAndBound
 from random_models import frustrated, random_of_any_kind
 
 import clampz as cz
 from clampz.bounding.leaves.evaluate import solve_leaves
-from clampz.bounding.leaves.successive_halving import SuccessiveHalving
 from clampz.bounding.options import BoundOptions
 from clampz.bounding.strategies import initial_bounds
+from clampz.bounding.leaves.successive_halving import SuccessiveHalving
 from clampz.bounding.tree import branch_and_bound
+from clampz.bounding.tree.branch_and_bound import BranchAndBound
 from clampz.bounding.tree.frontier import Refine, work_on
 from clampz.runtime.budget import Budget
 from clampz.runtime.workers import Crew

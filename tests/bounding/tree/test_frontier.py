@@ -1,10 +1,10 @@
 """The leaves that wait, and what is let go of."""
 
 import numpy as np
-from clampz.bounding.tree.branch_and_bound import BranchAndBound
 from random_models import frustrated
 
 import clampz as cz
+from clampz.bounding.tree.branch_and_bound import BranchAndBound
 from clampz.bounding.tree.frontier import bytes_needed
 from clampz.runtime.budget import Budget
 from clampz.runtime.workers import Crew

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from clampz.bounding.tree.branch_and_bound import BranchAndBound
 from running import EXACT, PNG, answer, extras_imported_by, press_ctrl_c, run, table
 
 import clampz as cz
+from clampz.bounding.tree.branch_and_bound import BranchAndBound
 from clampz.cli import live_progress
 from clampz.cli.commands.bound import parse_variables
 
