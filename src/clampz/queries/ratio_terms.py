@@ -9,21 +9,22 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from clampz.bounding.bracket import NEAR, Bracket
+from clampz.bounding.exact_answer import ExactAnswer
 from clampz.bounding.options import BoundOptions
 from clampz.bounding.problem import Problem as LogZ
 from clampz.bounding.strategies import STRATEGIES
 from clampz.bounding.tree.frontier import check_room
 from clampz.exact_inference.lanes import ExactOptions
-from clampz.exact_inference.running import EXACT_SHARE, PLANNING_SHARE, ExactCost, exact_cost, run_plan
 from clampz.model import Model
 from clampz.model.batch import Batch
 from clampz.model.conditioning import states_left
+from clampz.model.results import Estimates
 from clampz.model.tables import has_hard_zeros
 from clampz.numerics import EPS
 from clampz.portfolio.nested import Nested
 from clampz.portfolio.problem import Problem, Stop
 from clampz.portfolio.scheduler import run_to_end
-from clampz.portfolio.strategy import Quantum, Strategy
+from clampz.portfolio.strategy import Strategy
 from clampz.runtime.budget import Budget
 from clampz.runtime.progress import ProgressText
 
@@ -154,6 +155,7 @@ class Ratio(Problem[AnswerT]):
         super().__init__(options.num_bytes, enough=options.gap)
         self.terms, self.options, self.answer = terms, options, answer
         self._bounds: list[Nested[Any]] = []
+        self._exact_answer: ExactAnswer | None = None
 
     def run(self, budget: Budget, listener: Callable[[AnswerT], object] | None) -> AnswerT:
         """Tighten both terms as far as the limits allow, until the answer is narrow enough."""
@@ -164,7 +166,7 @@ class Ratio(Problem[AnswerT]):
             partial(self._bounds_of, term) for term in terms if not term.is_closed
         ]
         if len(ways) == len(terms) and options.exact and differ_in_unary(terms[0].model, terms[1].model):
-            ways.append(JointSum)
+            ways.append(self._joint_sum)
         return run_to_end(self, ways, None, options.num_threads, budget, listener)
 
     def _bounds_of(self, term: RatioTerm, _: Problem[Any]) -> Strategy[Any]:
@@ -177,6 +179,21 @@ class Ratio(Problem[AnswerT]):
         nested = Nested(self, LogZ(term.model, options), STRATEGIES, share, term.learn)
         self._bounds.append(nested)
         return nested
+
+    def _joint_sum(self, _: Problem[Any]) -> Strategy[Any]:
+        """Return the sum of both terms by one plan, as lanes of one model."""
+        one, other = (term.model for term in self.terms)
+        limits = ExactOptions(memory=self.options.num_bytes // 2, marginals=False, threads=self.options.threads)
+        batch = Batch(one, np.stack([one.unary.flat, other.unary.flat], axis=1))
+        self._exact_answer = ExactAnswer(self, batch, limits, self._close)
+        return self._exact_answer
+
+    def _close(self, sums: Estimates) -> None:
+        """Take sums of both terms, as far as they came."""
+        ends = zip(self.terms, sums.lower.tolist(), sums.upper.tolist(), sums.converged.tolist(), strict=True)
+        for term, lower, upper, is_summed in ends:
+            if is_summed and sums.bound == "exact":
+                term.close(lower, upper)
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -203,62 +220,14 @@ class Ratio(Problem[AnswerT]):
         """Return why the answer is narrow enough; None if it is not, or might be exact in a moment."""
         if self.closed:
             return "exact"
-        if not all(each.has_begun for each in self._bounds):
+        is_near = self._exact_answer is not None and self._exact_answer.is_near
+        if is_near or not all(each.has_begun for each in self._bounds):
             return None
         return "gap" if self.answer("left", 0.0).gap <= self.enough else None
 
     def result(self, reason: Stop, seconds: float) -> AnswerT:
         """Return what is known at this moment."""
         return self.answer(reason, seconds)
-
-
-class JointSum(Strategy[Ratio[Any]]):
-    """Sums both terms by one plan, as lanes of one model, where that fits into time and memory."""
-
-    name = "joint sum"
-    is_first = True
-    _cost: ExactCost | None = None
-
-    def __init__(self, problem: Ratio[Any]) -> None:
-        super().__init__(problem)
-        options, models = problem.options, [term.model for term in problem.terms]
-        self._batch = Batch(models[0], np.stack([model.unary.flat for model in models], axis=1))
-        self._options = ExactOptions(memory=options.num_bytes // 2, marginals=False, threads=options.threads)
-
-    def next(self, seconds: float, budget: Budget, num_workers: int) -> Quantum | None:
-        """Ask for the plan, and then for the sum, which has all workers."""
-        if self._cost is None:
-            return Quantum(self._plan, (), budget.share(PLANNING_SHARE))
-        if self._cost.plan is None or not self._cost.fits(self._options, budget.left(EXACT_SHARE)):
-            self.is_done = True
-            return None
-        return Quantum(run_plan, (self._cost.plan, self._options), budget.share(EXACT_SHARE), num_workers=num_workers)
-
-    def _plan(self, budget: Budget) -> ExactCost:
-        return exact_cost(self._batch, marginals=False, memory=self._options.memory, budget=budget)
-
-    def take(self, quantum: Quantum, found: Any) -> None:
-        """Take the plan, or both sums."""
-        if isinstance(found, ExactCost):
-            self._cost = found
-            return
-        self.is_done = True
-        for term, lower, upper, is_summed in zip(
-            self.problem.terms, found.lower.tolist(), found.upper.tolist(), found.converged.tolist(), strict=True
-        ):
-            if is_summed and found.bound == "exact":
-                term.close(lower, upper)
-
-    def bytes_needed(self) -> float:
-        """Return what the sum takes, once there is a plan."""
-        return 0.0 if self._cost is None else float(self._cost.num_bytes)
-
-    def seconds_left(self, num_workers: int) -> float:
-        """Return what the sum takes, if it fits into memory."""
-        cost = self._cost
-        if cost is None or cost.plan is None or self.is_done or not cost.fits(self._options, math.inf):
-            return math.inf
-        return cost.plan.duration(num_workers)
 
 
 def differ_in_unary(one: Model, other: Model) -> bool:

@@ -7,7 +7,7 @@ import pytest
 from random_models import random_of_any_kind
 
 import clampz as cz
-from clampz.bounding.marginals.bound_marginals import intervals_of
+from clampz.bounding.marginals.intervals import intervals_of
 
 
 @pytest.mark.parametrize("exact", [False, True])
