@@ -257,14 +257,14 @@ class Searches(Strategy[Marginals]):
         return None
 
     def _search(self, row: int, budget: Budget, num_workers: int) -> Nested[Any] | None:
-        """Return the search for a state; None where as many as may be kept are under way."""
+        """Return the search for a state; None as long as all that may be kept are wanted."""
         if row in self._searches:
             return self._searches[row]
         problem = self.problem
         if len(self._searches) >= self._most:
-            idle = (old for old in self._searches if old not in self._under_way.values())
-            if (old := next(idle, None)) is None:
-                return None
+            wanted = set(problem.open_rows[~self._is_over[problem.open_rows]].tolist()) | set(self._under_way.values())
+            if (old := next((each for each in self._searches if each not in wanted), None)) is None:
+                return None  # one that makes room before its time would begin anew, again and again
             del self._searches[old]
         rest, options = problem.around.rest, problem.options
         lane = Model.from_contents(rest.contents._replace(unary=problem.lanes(np.array([row]))[:, 0]))
