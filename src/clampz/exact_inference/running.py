@@ -302,6 +302,14 @@ def exact_if_it_fits(batch: Batch, options: ExactOptions, budget: Budget) -> tup
     """
     planning = budget.share(PLANNING_SHARE)
     cost = exact_cost(batch, marginals=options.marginals, memory=options.memory, budget=planning)
+    return count_or_sum(batch, cost, options, budget)
+
+
+def count_or_sum(batch: Batch, cost: ExactCost, options: ExactOptions, budget: Budget) -> tuple[Estimates | None, str]:
+    """Count a single lane that is nearly all constraints, or else sum where that fits into a share of the time.
+
+    Returns None where nothing fits, and why.
+    """
     if batch.num_lanes == 1 and worth_counting(batch.model, cost.seconds, first=True) and is_available():
         found = run_count(batch, options, budget.share(EXACT_SHARE))
         if found.bound == "exact":

@@ -6,15 +6,16 @@ Whoever is not chosen has a small share in any case, and what gains nothing wait
 """
 
 import math
-import warnings
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import Executor
 from time import perf_counter
 from typing import Any, Generic
 
 from clampz.portfolio.problem import Problem, ResultT, Stop, nats_gained
 from clampz.portfolio.strategy import Quantum, Strategy
 from clampz.runtime.budget import Budget
+from clampz.runtime.progress import ToldT, says_stop
 from clampz.runtime.workers import Crew, Job, finished
 
 # The share of the time left that a strategy's first quantum has, and its seconds at least and at most; later ones are
@@ -70,25 +71,27 @@ class Account:
 class Scheduler(Generic[ResultT]):
     """Has strategies close the gap of a problem, as long as a budget lasts."""
 
-    def __init__(self, problem: Problem[ResultT], strategies: Sequence[type[Strategy[Any]]]) -> None:
+    def __init__(self, problem: Problem[ResultT], strategies: Sequence[Callable[[Any], Strategy[Any]]]) -> None:
         self.problem = problem
-        in_order = problem.in_order
-        self.strategies = [each(problem) for each in strategies if each.is_in_order or not in_order]
+        built = [each(problem) for each in strategies]
+        self.strategies = [each for each in built if each.is_in_order or not problem.in_order]
         self._accounts = {each: Account(each) for each in self.strategies}
-        self._pending: dict[Job[Any], tuple[Strategy[Any], Quantum, float]] = {}  # and the bytes that are reserved
+        self._pending: dict[Quantum, tuple[Strategy[Any], float]] = {}  # and the bytes that are reserved
+        self._jobs: dict[Job[Any], Quantum] = {}
         self._spent = 0.0  # seconds of all workers
 
     def run(self, crew: Crew, budget: Budget) -> Generator[ResultT]:
         """Work until a limit is reached; yields what is known whenever it has changed."""
-        problem = self.problem
-        self._crew, self.budget = crew, budget.share()
-        yield from self._begin()
+        problem, self._crew = self.problem, crew
         last = problem.news
-        while (reason := self._reason()) is None:
+        for _ in self.begin(budget.share(), crew.num_threads):
+            if problem.news != last:
+                last = problem.news
+                yield self._result("left")
+        while (reason := self.reason()) is None:
             self._give_work()
             problem.look()
-            is_last_of_all = not any(strategy.keeps_going for strategy, _, _ in self._pending.values())
-            if not self._pending or (is_last_of_all and problem.over):
+            if self.is_idle:
                 reason = problem.narrow() or problem.over or "error"
                 break
             for job in self._done():
@@ -99,48 +102,54 @@ class Scheduler(Generic[ResultT]):
         self._end(reason)
         yield self._result(reason)
 
-    def _begin(self) -> Iterator[ResultT]:
-        """Have strategies do what takes a moment, each with a result if that is new."""
+    def begin(self, budget: Budget, num_workers: int) -> Iterator[None]:
+        """Have strategies do what takes a moment, one at a time, as long as there is no reason to stop."""
+        self.budget, self.num_workers = budget, num_workers
         for strategy in self.strategies:
             before = self.problem.ends
-            strategy.begin(self.budget, self._crew.num_threads)
-            self.problem.note_gains(strategy.name, before, self.budget.seconds)
-            if self._reason() is not None:
+            strategy.begin(budget, num_workers)
+            self.problem.note_gains(strategy.name, before, budget.seconds)
+            if self.reason() is not None:
                 return
-            if self.problem.ends != before:
-                yield self._result("left")
+            yield
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is under way, or nothing that a run goes on for alone."""
+        keeps_going = any(strategy.keeps_going for strategy, _ in self._pending.values())
+        return not self._pending or bool(self.problem.over and not keeps_going)
 
     def _give_work(self) -> None:
         """Give every free worker the quantum that is worth most."""
-        while not self.budget.must_stop() and (found := self._next()) is not None:
-            self._accounts[found[0]].num_quanta += 1
-            self._begin_quantum(*found)
+        crew = self._crew
+        most = 2 * crew.num_threads if self.problem.in_order else crew.num_at_once
+        while not self.budget.must_stop() and self._num_busy < most and (quantum := self.next()) is not None:
+            self._jobs[self._submit(quantum)] = quantum
 
-    def _begin_quantum(self, strategy: Strategy[Any], quantum: Quantum, num_bytes: float) -> Job[Any]:
-        """Reserve memory for a quantum, and hand it to a worker."""
-        self.problem.ledger.taken += num_bytes
-        job = self._submit(quantum)
-        self._pending[job] = strategy, quantum, num_bytes
-        return job
+    @property
+    def _num_busy(self) -> int:
+        return sum(quantum.num_workers for quantum in self._pending if quantum.where != "beside")
 
-    def _next(self) -> tuple[Strategy[Any], Quantum, float] | None:
-        """Return the next quantum to begin; None where no worker is free, or nobody has one that fits in memory."""
-        problem, pending = self.problem, self._pending.values()
-        busy = sum(quantum.num_workers for _, quantum, _ in pending if quantum.where != "beside")
-        in_order = problem.in_order
-        if busy >= (2 * self._crew.num_threads if in_order else self._crew.num_at_once):
-            return None
-        is_open, at_work = problem.narrow() is None, {strategy for strategy, _, _ in pending}
+    def next(self) -> Quantum | None:
+        """Begin the quantum that is worth most, its memory reserved; None where nobody has one that fits."""
+        problem, in_order = self.problem, self.problem.in_order
+        is_open, at_work = problem.narrow() is None, {strategy for strategy, _ in self._pending.values()}
         left = [each for each in self.strategies if not each.is_done and (is_open or not each.closes_gap)]
         for strategy in left if in_order else sorted(left, key=self._rank):
             quantum, num_bytes = None, strategy.bytes_needed()
             if (strategy.is_parallel or strategy not in at_work) and problem.ledger.fits(num_bytes):
-                quantum = strategy.next(self._length(strategy), self.budget, self._crew.num_threads)
+                quantum = strategy.next(self._length(strategy), self.budget, self.num_workers)
             if quantum is not None:
-                return strategy, quantum, num_bytes
+                self._accounts[strategy].num_quanta += 1
+                return self._reserve(strategy, quantum, num_bytes)
             if in_order and not strategy.is_done:
                 return None  # what comes next waits for it
         return None
+
+    def _reserve(self, strategy: Strategy[Any], quantum: Quantum, num_bytes: float) -> Quantum:
+        self.problem.ledger.taken += num_bytes
+        self._pending[quantum] = strategy, num_bytes
+        return quantum
 
     def _rank(self, strategy: Strategy[Any]) -> tuple[int, float]:
         """Return what strategies are put in order by, the least first.
@@ -165,7 +174,7 @@ class Scheduler(Generic[ResultT]):
 
     def _closes(self, strategy: Strategy[Any]) -> bool:
         """Whether a strategy is known to close the gap in the time left."""
-        seconds = strategy.seconds_left(self._crew.num_threads)
+        seconds = strategy.seconds_left(self.num_workers)
         return math.isfinite(seconds) and seconds <= self.budget.left()
 
     def _length(self, strategy: Strategy[Any]) -> float:
@@ -183,22 +192,33 @@ class Scheduler(Generic[ResultT]):
 
     def _done(self) -> list[Job[Any]]:
         """Wait for jobs, and return those that are done; with a fixed plan, of those in order only the first."""
-        done = finished(self._pending)
-        return [job for job in done if job is next(iter(self._pending))] if self.problem.in_order else done
+        done = finished(self._jobs)
+        return [job for job in done if job is next(iter(self._jobs))] if self.problem.in_order else done
 
     def _take(self, job: Job[Any]) -> None:
-        """Take what came of a quantum; a strategy ends whose quantum failed, and nothing of that quantum counts."""
-        strategy, quantum, num_bytes = self._pending.pop(job)
-        problem, account, before = self.problem, self._accounts[strategy], self.problem.ends
-        problem.ledger.taken -= num_bytes
-        was_closing = self._closes(strategy)
+        quantum = self._jobs.pop(job)
         try:
             seconds, found = job.result()
-            seconds = strategy.counted(found, seconds)
         except Exception as error:
-            strategy.end()
-            warnings.warn(f"{strategy.name} ended: {type(error).__name__}: {error}", RuntimeWarning, stacklevel=2)
-            return
+            self.fail(quantum, error)
+        else:
+            self.take(quantum, seconds, found)
+
+    def fail(self, quantum: Quantum, error: Exception) -> None:
+        """End a strategy whose quantum failed; nothing of that quantum counts."""
+        self._release(quantum).fail(quantum, error)
+
+    def _release(self, quantum: Quantum) -> Strategy[Any]:
+        strategy, num_bytes = self._pending.pop(quantum)
+        self.problem.ledger.taken -= num_bytes
+        return strategy
+
+    def take(self, quantum: Quantum, seconds: float, found: Any) -> None:
+        """Take what came of a quantum."""
+        strategy = self._release(quantum)
+        seconds = strategy.counted(found, seconds)
+        problem, account, before = self.problem, self._accounts[strategy], self.problem.ends
+        was_closing = self._closes(strategy)
         if not (problem.closed and strategy.closes_gap):  # which is not needed once all is known
             strategy.take(quantum, found)
         if quantum.where != "beside":
@@ -206,29 +226,35 @@ class Scheduler(Generic[ResultT]):
         account.take(seconds, nats_gained(before, problem.ends, FAR), self._spent)
         problem.note_gains(strategy.name, before, self.budget.seconds)
         if self._closes(strategy) and not was_closing:
-            for other, pending, _ in self._pending.values():
+            for pending, (other, _) in self._pending.items():
                 if other is not strategy and pending.where != "beside":
                     pending.budget.end()  # it hands in what it has, and makes room
+
+    def withdraw(self, quantum: Quantum) -> bool:
+        """Take a quantum back, as the run is over; return whether what comes of it in time is still wanted."""
+        return self._pending[quantum][0].withdraw(quantum)
 
     def _end(self, reason: Stop) -> None:
         """Do what is still worth doing where the run ends before its time, and take what is nearly done."""
         if reason in ("gap", "leaves", "memory") and self.problem.gap > NARROW:
             for strategy in self.strategies:
-                is_busy = any(each is strategy for each, _, _ in self._pending.values())
-                quantum = None if is_busy else strategy.last(self.budget)
-                job = None if quantum is None else self._begin_quantum(strategy, quantum, 0.0)
-                if job is not None and job.is_done_within(self.budget):
-                    self._take(job)
+                is_at_work = any(each is strategy for each, _ in self._pending.values())
+                quantum = None if is_at_work else strategy.last(self.budget)
+                if quantum is not None:
+                    job = self._submit(self._reserve(strategy, quantum, 0.0))
+                    self._jobs[job] = quantum
+                    if job.is_done_within(self.budget):
+                        self._take(job)
         self.budget.end()
-        for job, (strategy, quantum, _) in list(self._pending.items()):
-            if not strategy.withdraw(quantum) or job.future.cancel():
-                del self._pending[job]
+        for job, quantum in list(self._jobs.items()):
+            if not self.withdraw(quantum) or job.future.cancel():
+                del self._jobs[job]
         last_call = Budget(LAST_CALL if reason in ("time", "interrupt") else 0.0)
-        while self._pending and not last_call.must_stop():
-            for job in finished(self._pending, LAST_CALL / 4):
+        while self._jobs and not last_call.must_stop():
+            for job in finished(self._jobs, LAST_CALL / 4):
                 self._take(job)
 
-    def _reason(self) -> Stop | None:
+    def reason(self) -> Stop | None:
         """Return why to stop; None while there is no reason to."""
         problem = self.problem
         narrow = problem.narrow()
@@ -247,3 +273,22 @@ def timed(function: Callable[..., Any], *args: object) -> tuple[float, Any]:
     began = perf_counter()
     found = function(*args)
     return perf_counter() - began, found
+
+
+def run_to_end(
+    problem: Problem[ToldT],
+    strategies: Sequence[Callable[[Any], Strategy[Any]]],
+    executor: Executor | None,
+    num_threads: int,
+    budget: Budget,
+    listener: Callable[[ToldT], object] | None,
+) -> ToldT:
+    """Return the last result of a run, or that at which the listener said to stop."""
+    with Crew(executor, num_threads) as crew:
+        try:
+            for found in Scheduler(problem, strategies).run(crew, budget):
+                if says_stop(listener, found):
+                    return problem.result("callback", budget.seconds)
+            return found
+        finally:
+            budget.end()

@@ -1,6 +1,7 @@
 """Strategy: one way to close the gap, as quanta of work that any worker may do."""
 
 import math
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -91,6 +92,11 @@ class Strategy(ABC, Generic[ProblemT]):
     @abstractmethod
     def take(self, quantum: Quantum, found: Any) -> None:
         """Take what came of a quantum, in whichever order quanta end."""
+
+    def fail(self, quantum: Quantum, error: Exception) -> None:
+        """End, as a quantum failed, and tell it once."""
+        self.end()
+        warnings.warn(f"{self.name} ended: {type(error).__name__}: {error}", RuntimeWarning, stacklevel=2)
 
     def bytes_needed(self) -> float:
         """Return the memory that the next quantum may take at most, beside what the strategy keeps."""

@@ -8,7 +8,8 @@ from clampz.display.html_repr import HasHtml, HtmlCard
 from clampz.errors import EvidenceError
 from clampz.model import Evidence, Model
 from clampz.model.conditioning import given
-from clampz.queries.ratio_terms import AskedStop, Interval, RatioTerm, close_both, telling
+from clampz.portfolio.problem import Stop
+from clampz.queries.ratio_terms import Interval, Ratio, RatioTerm
 from clampz.runtime.budget import Budget
 from clampz.runtime.options import knows_its_options
 from clampz.runtime.progress import Listener, as_callback
@@ -32,7 +33,7 @@ class LogRatio(HasHtml):
     lower: float
     upper: float
     estimate: float
-    stopped_by: AskedStop
+    stopped_by: Stop
     seconds: float
 
     @property
@@ -115,16 +116,14 @@ def log_ratio(
     with as_callback(progress, "asking") as listener, budget.interruptible():
         one, other = _side(model_a, evidence), _side(model_b, evidence)
 
-        def found(stopped_by: AskedStop = "left") -> LogRatio:
+        def answer(stopped_by: Stop, seconds: float) -> LogRatio:
             lower, upper, estimate = Interval.of_difference(one, other)
-            seconds = budget.seconds
             return LogRatio(lower=lower, upper=upper, estimate=estimate, stopped_by=stopped_by, seconds=seconds)
 
-        tell = telling(listener, found, budget)
-        reason = close_both((one, other), None, options, budget, lambda: found().gap <= options.gap, tell)
+        found = Ratio((one, other), options, answer).run(budget, listener)
         if one.is_impossible and other.is_impossible:
             raise EvidenceError("both models have Z = 0, every configuration being impossible: there is no ratio")
-        return found(reason)
+        return found
 
 
 def _side(model: Model, evidence: Evidence | None) -> RatioTerm:

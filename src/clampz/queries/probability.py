@@ -21,7 +21,8 @@ from clampz.errors import EvidenceError
 from clampz.model import Evidence, Model
 from clampz.model.conditioning import given, keep_only
 from clampz.numerics import EPS, ROUNDINGS, Floats
-from clampz.queries.ratio_terms import AskedStop, Interval, RatioTerm, close_both, telling
+from clampz.portfolio.problem import Stop
+from clampz.queries.ratio_terms import Interval, Ratio, RatioTerm
 from clampz.runtime.budget import Budget
 from clampz.runtime.options import knows_its_options
 from clampz.runtime.progress import Listener, as_callback
@@ -59,7 +60,7 @@ class Probability(HasHtml):
     estimate: float
     log_lower: float
     log_upper: float
-    stopped_by: AskedStop
+    stopped_by: Stop
     seconds: float
 
     @property
@@ -164,14 +165,14 @@ def probability(
         check_room(base, options.num_bytes)
         states = as_event(base, event)
         inside, other, is_outside = _both(base, states)
-        shared = _with_unary(base, base.unary.flat)
 
-        def found(stopped_by: AskedStop = "left") -> Probability:
+        def answer(stopped_by: Stop, seconds: float) -> Probability:
             ends = _ends(inside, other, is_outside)
-            return Probability(model=base, event=states, **ends, stopped_by=stopped_by, seconds=budget.seconds)
+            is_known = ends["lower"] == ends["upper"]
+            stopped_by = "exact" if is_known and stopped_by != "left" else stopped_by
+            return Probability(model=base, event=states, **ends, stopped_by=stopped_by, seconds=seconds)
 
-        tell = telling(listener, found, budget)
-        reason = close_both((inside, other), shared, options, budget, lambda: found().gap <= options.gap, tell)
+        found = Ratio((inside, other), options, answer).run(budget, listener)
         if other.is_impossible and (inside.is_impossible or not is_outside):
             known = {} if evidence is None else dict(model.as_mapping(evidence))
             if not known:
@@ -180,7 +181,7 @@ def probability(
                 f"evidence {known!r:.200} is impossible: the model gives it probability zero, "
                 "so that nothing has a probability under it"
             )
-        return found("exact" if found().gap == 0.0 else reason)
+        return found
 
 
 def as_event(model: Model, event: Event) -> dict[int, tuple[int, ...]]:

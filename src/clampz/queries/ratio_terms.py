@@ -1,44 +1,44 @@
-"""Two log Z, closed together, whose difference is the answer.
-
-Where both are lanes of one model that is narrow enough, they are summed by one plan.  Else both are bounded as lanes of
-that model's mini-buckets, which is soon done, and then searched for in turn.  The first has half of the time, the
-second what is left, and that with more to gain is searched again if it is given more time than it had.
-"""
+"""Two log Z whose difference is the answer: a portfolio for each, and one more way for lanes of one model."""
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Literal, NamedTuple, TypeVar
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from clampz.bounding.bracket import NEAR
-from clampz.bounding.marginals.bound_marginals import bound_lanes
+from clampz.bounding.bracket import NEAR, Bracket
+from clampz.bounding.exact_answer import ExactAnswer
 from clampz.bounding.options import BoundOptions
-from clampz.bounding.problem import Problem
+from clampz.bounding.problem import Problem as LogZ
 from clampz.bounding.strategies import STRATEGIES
 from clampz.bounding.tree.frontier import check_room
 from clampz.exact_inference.lanes import ExactOptions
-from clampz.exact_inference.running import PLANNING_SHARE, exact_if_it_fits
 from clampz.model import Model
 from clampz.model.batch import Batch
 from clampz.model.conditioning import states_left
-from clampz.model.tables import has_hard_zeros, take_lanes
-from clampz.numerics import EPS, Floats, Integers
-from clampz.portfolio.scheduler import Scheduler
+from clampz.model.results import Estimates
+from clampz.model.tables import has_hard_zeros
+from clampz.numerics import EPS
+from clampz.portfolio.nested import Nested
+from clampz.portfolio.problem import Problem, Stop
+from clampz.portfolio.scheduler import run_to_end
+from clampz.portfolio.strategy import Strategy
 from clampz.runtime.budget import Budget
-from clampz.runtime.progress import ProgressText, says_stop
-from clampz.runtime.workers import Crew
+from clampz.runtime.progress import ProgressText
 
-T = TypeVar("T", bound=ProgressText)
-AskedStop = Literal["gap", "exact", "time", "memory", "interrupt", "callback", "left"]
-# The share of the time for bounds on both as lanes.
-LANES_SHARE = 0.2
-# Seconds that it takes per table entry of both to lay them out for a plan, about.
-SECONDS_PER_ENTRY = 3e-7
-# Seconds that the beginning of a search takes per table entry, about, before it looks at the clock.
-SEARCH_SECONDS_PER_ENTRY = 1e-7
+
+class HasGap(ProgressText, Protocol):
+    """An answer that says how wide it is."""
+
+    @property
+    def gap(self) -> float: ...
+
+
+AnswerT = TypeVar("AnswerT", bound=HasGap)
+# Nats: stands for what is infinite where gains are measured.
+FAR = 1e9
 
 
 @dataclass
@@ -50,7 +50,6 @@ class RatioTerm:
     upper: float = math.inf
     point: float | None = None
     is_closed: bool = False
-    seconds: float = field(default=0.0, repr=False)  # of the longest search for it
 
     @classmethod
     def of(cls, model: Model) -> "RatioTerm":
@@ -86,9 +85,18 @@ class RatioTerm:
         self.tighten(lower, upper)
         self.is_closed = True
 
+    def learn(self, bracket: Bracket) -> None:
+        """Take a bracket."""
+        self.tighten(bracket.lower, bracket.upper)
+        self.point = self.point if bracket.estimate is None else bracket.estimate
+        self.is_closed = self.is_closed or bracket.stopped_by == "exact"
+
     @property
-    def width(self) -> float:
-        return 0.0 if self.is_closed else self.upper - self.lower
+    def measured(self) -> tuple[float, float]:
+        """Finite ends, by which gains are measured."""
+        if self.is_impossible:
+            return 0.0, 0.0
+        return max(self.lower, -FAR), min(self.upper, FAR)
 
     @property
     def values(self) -> tuple[float, float, float, float]:
@@ -130,121 +138,100 @@ def _less(a: float, b: float, sense: float) -> float:
     return difference + sense * 2 * EPS * abs(difference) if math.isfinite(difference) else sense * math.inf
 
 
-def telling(progress: Callable[[T], object] | None, found: Callable[[], T], budget: Budget) -> Callable[[], None]:
-    """What tells the caller's callback of what is found so far; StopIteration from it stops the run."""
+class Ratio(Problem[AnswerT]):
+    """The difference of two log Z.
 
-    def tell() -> None:
-        if progress is not None and says_stop(progress, found()):
-            budget.stop("callback")
-
-    return tell
-
-
-def close_both(
-    sides: tuple[RatioTerm, RatioTerm],
-    base: Model | None,
-    options: BoundOptions,
-    budget: Budget,
-    enough: Callable[[], bool],
-    tell: Callable[[], None],
-) -> AskedStop:
-    """Tighten two log Z as far as the limits allow, until it is enough; return why that ended.
-
-    `base` is the model that both are, but for states ruled out, if there is one; `tell` is called as they close.
+    Attributes
+    ----------
+    terms
+        Both log Z.
+    answer
+        Says what is known, and why the run has stopped.
     """
-    for side in sides:
-        check_room(side.model, options.num_bytes)
-    reason: AskedStop = "time"
-    if not _sum_both(sides, options, budget) and not enough():
-        with Crew(None, options.num_threads) as crew:
-            try:
-                if base is not None:
-                    _bound_as_lanes(sides, base, options, budget.share(LANES_SHARE), crew)
-                    tell()
-                reason = _search_in_turn(sides, options, budget, crew, enough, tell)
-            finally:
-                budget.end()
-    if all(side.is_closed for side in sides):
-        return "exact"
-    return "gap" if enough() else reason
+
+    def __init__(
+        self, terms: tuple[RatioTerm, RatioTerm], options: BoundOptions, answer: Callable[[Stop, float], AnswerT]
+    ) -> None:
+        super().__init__(options.num_bytes, enough=options.gap)
+        self.terms, self.options, self.answer = terms, options, answer
+        self._bounds: list[Nested[Any]] = []
+        self._exact_answer: ExactAnswer | None = None
+
+    def run(self, budget: Budget, listener: Callable[[AnswerT], object] | None) -> AnswerT:
+        """Tighten both terms as far as the limits allow, until the answer is narrow enough."""
+        options, terms = self.options, self.terms
+        for term in terms:
+            check_room(term.model, options.num_bytes)
+        ways: list[Callable[[Any], Strategy[Any]]] = [
+            partial(self._bounds_of, term) for term in terms if not term.is_closed
+        ]
+        if len(ways) == len(terms) and options.exact and differ_in_unary(terms[0].model, terms[1].model):
+            ways.append(self._joint_sum)
+        return run_to_end(self, ways, None, options.num_threads, budget, listener)
+
+    def _bounds_of(self, term: RatioTerm, _: Problem[Any]) -> Strategy[Any]:
+        """Return the portfolio of a term, which has half of the memory and an even share of the time."""
+        options = replace(self.options, gap=self.options.gap / 2, memory=self.options.num_bytes // 2)
+
+        def share() -> float:
+            return 0.0 if term.is_closed else 1.0 / sum(not each.is_closed for each in self.terms)
+
+        nested = Nested(self, LogZ(term.model, options), STRATEGIES, share, term.learn)
+        self._bounds.append(nested)
+        return nested
+
+    def _joint_sum(self, _: Problem[Any]) -> Strategy[Any]:
+        """Return the sum of both terms by one plan, as lanes of one model."""
+        one, other = (term.model for term in self.terms)
+        limits = ExactOptions(memory=self.options.num_bytes // 2, marginals=False, threads=self.options.threads)
+        batch = Batch(one, np.stack([one.unary.flat, other.unary.flat], axis=1))
+        self._exact_answer = ExactAnswer(self, batch, limits, self._close)
+        return self._exact_answer
+
+    def _close(self, sums: Estimates) -> None:
+        """Take sums of both terms, as far as they came."""
+        ends = zip(self.terms, sums.lower.tolist(), sums.upper.tolist(), sums.converged.tolist(), strict=True)
+        for term, lower, upper, is_summed in ends:
+            if is_summed and sums.bound == "exact":
+                term.close(lower, upper)
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The difference in nats, as gains are measured."""
+        (one_lower, one_upper), (other_lower, other_upper) = (term.measured for term in self.terms)
+        return one_lower - other_upper, one_upper - other_lower
+
+    @property
+    def news(self) -> Hashable:
+        """All that is known of both terms."""
+        return tuple((term.lower, term.upper, term.point, term.is_closed) for term in self.terms)
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing is left to do about either term."""
+        return all(term.is_closed for term in self.terms)
+
+    @property
+    def worker_bytes(self) -> float:
+        """Bytes that one worker may take."""
+        return self.options.worker_bytes
+
+    def narrow(self) -> Stop | None:
+        """Return why the answer is narrow enough; None if it is not, or might be exact in a moment."""
+        if self.closed:
+            return "exact"
+        is_near = self._exact_answer is not None and self._exact_answer.is_near
+        if is_near or not all(each.has_begun for each in self._bounds):
+            return None
+        return "gap" if self.answer("left", 0.0).gap <= self.enough else None
+
+    def result(self, reason: Stop, seconds: float) -> AnswerT:
+        """Return what is known at this moment."""
+        return self.answer(reason, seconds)
 
 
-def _sum_both(sides: tuple[RatioTerm, RatioTerm], options: BoundOptions, budget: Budget) -> bool:
-    """Exact sums of both, by one plan where they are lanes of one model, if they fit into time and memory."""
-    left = [side for side in sides if not side.is_closed]
-    num_entries = sum(side.model.num_entries for side in left)
-    if not left or not options.exact or num_entries * SECONDS_PER_ENTRY > budget.left(PLANNING_SHARE):
-        return not left
-    batches = [Batch.of(side.model) for side in left]
-    if len(left) == 2 and _differ_in_unary(left[0].model, left[1].model):
-        batches = [Batch(left[0].model, np.stack([side.model.unary.flat for side in left], axis=1))]
-    memory = options.num_bytes // 2
-    chosen = ExactOptions(memory=memory, marginals=False, threads=options.threads)
-    found: list[tuple[float, float]] = []
-    for number, batch in enumerate(batches):
-        sums, _ = exact_if_it_fits(batch, chosen, budget.share(1 / (len(batches) - number)))
-        if sums is None or sums.bound != "exact" or not np.asarray(sums.converged).all():
-            return False
-        found += zip(sums.lower.tolist(), sums.upper.tolist(), strict=True)
-    for side, ends in zip(left, found, strict=True):
-        side.close(*ends)
-    return True
-
-
-def _differ_in_unary(one: Model, other: Model) -> bool:
+def differ_in_unary(one: Model, other: Model) -> bool:
     """Whether two models are lanes of one."""
     a, b = one.contents, other.contents
     same = np.array_equal(a.num_states, b.num_states) and np.array_equal(a.edges, b.edges)
     return same and np.array_equal(a.pairwise, b.pairwise) and a.factors == b.factors and a.constant == b.constant
-
-
-def _bound_as_lanes(
-    sides: tuple[RatioTerm, RatioTerm], base: Model, options: BoundOptions, budget: Budget, crew: Crew
-) -> None:
-    unary = np.stack([side.model.unary.flat for side in sides], axis=1)
-
-    def lanes_of(rows: Integers) -> Floats:
-        return take_lanes(unary, rows)
-
-    def tighten(row: int, lower: float, upper: float) -> None:
-        sides[row].tighten(lower, upper)
-
-    rows = np.array([k for k, side in enumerate(sides) if not side.is_closed], dtype=np.int64)
-    bound_lanes(base, rows, lanes_of, options, budget, crew, tighten)
-
-
-def _search_in_turn(
-    sides: tuple[RatioTerm, RatioTerm],
-    options: BoundOptions,
-    budget: Budget,
-    crew: Crew,
-    enough: Callable[[], bool],
-    tell: Callable[[], None],
-) -> AskedStop:
-    """Search for one after the other, until time is over or the gap is closed; return why that ended."""
-    narrow, reason = options.gap / 2, "time"
-    while not budget.must_stop() and not enough():
-        waiting = [side for side in sides if not side.is_closed and side.width > narrow]
-        new = [side for side in waiting if not side.seconds]
-        seconds = budget.left(1 / len(new)) if new else budget.left()
-        worth = new or [side for side in waiting if side.seconds < seconds]
-        if not worth:
-            break
-        side = max(worth, key=lambda side: side.width)
-        if side.model.num_entries * SEARCH_SECONDS_PER_ENTRY > seconds:
-            break
-        turn = Budget(seconds, within=budget)
-        problem = Problem(side.model, replace(options, gap=narrow, time=max(seconds, 0.0)))
-        for bracket in Scheduler(problem, STRATEGIES).run(crew, turn):
-            side.tighten(bracket.lower, bracket.upper)
-            side.point = bracket.estimate if bracket.estimate is not None else side.point
-            side.is_closed = side.is_closed or bracket.stopped_by == "exact"
-            reason = bracket.stopped_by
-            tell()
-            if enough():
-                break
-        turn.end()
-        side.seconds = seconds
-    if budget.stopped_by in ("interrupt", "callback"):
-        return budget.stopped_by
-    return "memory" if reason == "memory" else "time"

@@ -7,7 +7,8 @@ import pytest
 from random_models import random_of_any_kind
 
 import clampz as cz
-from clampz.bounding.marginals.bound_marginals import intervals_of
+from clampz.bounding.marginals import goal
+from clampz.bounding.marginals.intervals import intervals_of
 
 
 @pytest.mark.parametrize("exact", [False, True])
@@ -112,3 +113,53 @@ def test_where_z_is_zero_there_are_no_intervals():
         found = cz.bound_marginals(model, exact=exact, time=5)
         assert np.isnan(found.lower[1]).all() and np.isnan(found.upper[2]).all()
     assert cz.bethe(model).log_z == -np.inf and cz.bethe(model).lower == -np.inf
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_intervals_hold_and_only_narrow_as_they_close(seed):
+    """At every result on the way, by shared mini-buckets and by searches."""
+    model, seen = random_of_any_kind(100 + seed, 8), []
+    truth = cz.exact(model)
+    if truth.log_z == -np.inf:
+        return
+    found = cz.bound_marginals(model, exact=False, time=1.0, gap=1e-6, progress=seen.append)
+    lower, upper = np.zeros(len(found.lower.flat)), np.ones(len(found.lower.flat))
+    for each in [*seen, found]:
+        assert (lower <= each.lower.flat).all() and (each.upper.flat <= upper).all()
+        lower, upper = each.lower.flat, each.upper.flat
+        assert (lower <= truth.marginals.flat + 1e-9).all() and (truth.marginals.flat <= upper + 1e-9).all()
+
+
+def test_searches_are_kept_within_their_number(monkeypatch):
+    """One that is wanted no more makes room; none begins anew, again and again."""
+    begun, search_for = [], goal.Searches._search
+
+    def counted(self, row, *args):
+        found = search_for(self, row, *args)
+        assert len(self._searches) <= 2
+        begun.extend([row] if found is not None and row not in begun else [])
+        return found
+
+    monkeypatch.setattr(goal, "MOST_SEARCHES", 2)
+    monkeypatch.setattr(goal.SharedLanes, "next", lambda self, *_: None)
+    monkeypatch.setattr(goal.Searches, "_search", counted)
+    model = cz.generators.grid(3, 3, labels=2, rng=0)
+    found, truth = cz.bound_marginals(model, exact=False, time=2.0, gap=0.05, threads=2), cz.exact(model)
+    assert begun
+    assert (found.lower.flat <= truth.marginals.flat + 1e-9).all()
+    assert (truth.marginals.flat <= found.upper.flat + 1e-9).all()
+
+
+def test_without_memory_for_a_search_it_is_said(monkeypatch):
+    monkeypatch.setattr(goal, "MOST_SEARCHES", 0)
+    monkeypatch.setattr(goal.SharedLanes, "next", lambda self, *_: None)
+    found = cz.bound_marginals(cz.generators.grid(3, 3, rng=0), exact=False, time=5.0)
+    assert found.stopped_by == "memory" and found.widest == 1.0
+
+
+def test_the_callback_stops_intervals():
+    def stop(_):
+        raise StopIteration
+
+    found = cz.bound_marginals(cz.generators.grid(9, 9, rng=0), exact=False, time=60.0, gap=0.0, progress=stop)
+    assert found.stopped_by == "callback" and found.seconds < 30.0

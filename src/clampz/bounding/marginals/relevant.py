@@ -7,10 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from clampz.bounding.options import BoundOptions
-from clampz.exact_inference.lanes import ExactOptions
-from clampz.exact_inference.running import PLANNING_SHARE, exact_if_it_fits
+from clampz.exact_inference.running import PLANNING_SHARE
 from clampz.model import Model
-from clampz.model.batch import Batch
+from clampz.model.results import Estimates
 from clampz.model.tables import ranges
 from clampz.numerics import Floats, Integers
 from clampz.presolve.simplify import simplify
@@ -82,13 +81,10 @@ class Known(NamedTuple):
         return cls(none, none, not len(none))
 
 
-def known_exactly(around: RelevantModel, options: BoundOptions, budget: Budget) -> Known:
-    """By exact inference, as far as it fits in the time and memory given."""
-    model, memory = around.rest, int(options.num_bytes / 2)
-    limits = ExactOptions(memory=memory, threads=options.threads)
-    sums, _ = exact_if_it_fits(Batch.of(model), limits, budget)
-    found = None if sums is None else sums[0]
-    if found is None or found.bound != "exact":
+def known_exactly(around: RelevantModel, sums: Estimates) -> Known:
+    """Return what an exact sum of the reduced model says, as far as it came."""
+    found = sums[0]
+    if found.bound != "exact":
         return Known.nothing(around)  # time was too short
     marginals = found.marginals.flat[around.rows]
     off = PROBABILITY_ROUNDING + 4 * (found.upper - found.lower + around.error) if found.log_z > -math.inf else math.nan
