@@ -25,7 +25,7 @@ CALLS = {
     "trw": (lambda **how: cz.trw(GRID, **how), "nats left to settle"),
     "clamp": (lambda **how: cz.clamp(GRID, "bethe", k=1, **how), "Bethe, "),
     "scores": (lambda **how: cz.scores(GRID, "maxW+TRE", **how), "TRW, "),
-    "solve": (lambda **how: cz.solve(WIDE, time=0.5, **how), "sweeps"),
+    "solve": (lambda **how: cz.solve(WIDE, time=0.5, **how), "log Z in"),
     "sample": (lambda **how: cz.sample(GRID, 50, **how), "50 of 50 samples after 50 draws"),
     "sample_blocks": (lambda **how: list(cz.sample_blocks(GRID, 50, **how)), "of 50 samples"),
     "sweep": (lambda **how: cz.sweep(GRID, [0.5, 1.0], **how), "of 2 lanes done"),

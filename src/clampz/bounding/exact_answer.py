@@ -7,12 +7,13 @@ from typing import Any
 from clampz.bounding.leaves.evaluate import FINISH_SECONDS
 from clampz.exact_inference.lanes import ExactOptions
 from clampz.exact_inference.running import PLANNING_SHARE, ExactCost, count_or_sum, exact_cost
+from clampz.exact_inference.scopes import least_bytes
 from clampz.model.batch import Batch
 from clampz.model.results import Estimates
 from clampz.portfolio.problem import Problem
 from clampz.portfolio.strategy import Quantum, Strategy
 from clampz.runtime.budget import Budget
-from clampz.runtime.options import memory_allowed
+from clampz.runtime.options import fits_into, memory_allowed
 
 
 class ExactAnswer(Strategy[Problem[Any]]):
@@ -26,6 +27,7 @@ class ExactAnswer(Strategy[Problem[Any]]):
         self, problem: Problem[Any], batch: Batch, options: ExactOptions, told: Callable[[Estimates], None]
     ) -> None:
         super().__init__(problem)
+        self.is_done = not fits_into(options.memory, least_bytes(batch.model))
         self._batch, self._options, self._told = batch, options, told
 
     @property
@@ -55,8 +57,10 @@ class ExactAnswer(Strategy[Problem[Any]]):
             self._told(found[0])
 
     def bytes_needed(self) -> float:
-        """Return what the sum takes at most, once there is a plan."""
-        return 0.0 if self._cost is None else min(self._cost.num_bytes, memory_allowed(self._options.memory))
+        """Return what planning takes at the least, or what the sum takes at most."""
+        if self._cost is None:
+            return float(least_bytes(self._batch.model))
+        return float(min(self._cost.num_bytes, memory_allowed(self._options.memory)))
 
     def seconds_left(self, num_workers: int) -> float:
         """Return what the sum takes, if it fits into memory."""

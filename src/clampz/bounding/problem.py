@@ -58,8 +58,8 @@ class Problem(PortfolioProblem[Bracket]):
     Attributes
     ----------
     rest, error, presolved
-        The reduced model that presolve leaves of the user's, what its log Z may be off by, and the way back; None
-        where it is the user's.
+        The reduced model that presolve leaves of the user's, what its log Z may be off by, and its postsolve;
+        None where it is the user's.
     frontier
         The tree over that model; its root's ends are the best known.
     estimate, sampled

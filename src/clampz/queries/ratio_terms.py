@@ -10,7 +10,7 @@ import numpy as np
 
 from clampz.bounding.bracket import NEAR, Bracket
 from clampz.bounding.exact_answer import ExactAnswer
-from clampz.bounding.options import BoundOptions
+from clampz.bounding.options import TREE_MEMORY, BoundOptions
 from clampz.bounding.problem import Problem as LogZ
 from clampz.bounding.strategies import STRATEGIES
 from clampz.bounding.tree.frontier import check_room
@@ -152,7 +152,7 @@ class Ratio(Problem[AnswerT]):
     def __init__(
         self, terms: tuple[RatioTerm, RatioTerm], options: BoundOptions, answer: Callable[[Stop, float], AnswerT]
     ) -> None:
-        super().__init__(options.num_bytes, enough=options.gap)
+        super().__init__((1.0 - TREE_MEMORY) * options.num_bytes, enough=options.gap)
         self.terms, self.options, self.answer = terms, options, answer
         self._bounds: list[Nested[Any]] = []
         self._exact_answer: ExactAnswer | None = None

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from clampz.bounding.marginals.sampled import draw_marginals
 from random_models import frustrated
 
 import clampz as cz
@@ -187,34 +186,6 @@ def test_a_confidence_that_is_none_is_refused(confidence):
     assert isinstance(bracket, Bracket)
     with pytest.raises(cz.errors.OptionError, match="confidence"):
         bracket.interval(confidence)
-
-
-# -- marginals --------------------------------------------------------------------------------------------------------
-
-
-def test_marginals_have_honest_errors():
-    model = cz.Model(
-        [[0.0, 0.5, -np.inf], [0.3, 0.0], [0.0], [0.1, 0.2, 0.3]],
-        {(0, 1): np.eye(3, 2), (1, 3): [[1, 0, -np.inf], [0, 2, 0]]},
-    )
-    found = draw_marginals(model, cz.options.BoundOptions(), Budget(20.0))
-    exact = cz.exact(model).marginals
-    off = np.abs(found.marginals.flat - exact.flat)
-    assert (off <= 5 * found.errors.flat + 1e-9).all() and found.errors.flat.max() <= 2e-3
-    assert found.marginals[0][2] == found.errors[0][2] == 0.0 and found.marginals[2][0] == pytest.approx(1.0)
-
-
-def test_without_time_or_worth_there_are_none(monkeypatch):
-    model, options = frustrated(0, 8), cz.options.BoundOptions()
-    assert draw_marginals(model, options, Budget(0.0)) is None
-    assert draw_marginals(cz.Model([], {}), options, Budget(1.0)) is None
-    monkeypatch.setattr("clampz.bounding.marginals.sampled.LEAST_EFFECTIVE", math.inf)
-    assert draw_marginals(model, options, Budget(0.3)) is None
-
-
-def test_z_of_zero_has_no_draws():
-    model = cz.Model([[0.0, 0.0], [0.0, 0.0]], {(0, 1): np.full((2, 2), -np.inf)})
-    assert draw_marginals(model, cz.options.BoundOptions(), Budget(1.0)) is None
 
 
 def test_nothing_is_computed_before_there_are_draws(monkeypatch):

@@ -79,7 +79,7 @@ class LeafBound(NamedTuple):
 
 
 class Descended(NamedTuple):
-    """A descent of one lane that may be gone on with: by whoever starts where it got to."""
+    """A descent of one lane, and where it got to: the next one from there continues it."""
 
     unary: Floats
     x: Floats
@@ -101,8 +101,8 @@ class MiniBucketBounds:
     main
         (n,) the cliques of the lower bound's structure whose weights are positive; empty before there was one.
     keeps_descents
-        Whether a descent of a single lane is kept for whoever goes on from where it got to: it converges several times
-        as fast with what it remembers as from its shifts alone.
+        Whether a descent of a single lane is kept for the next one from where it got to: with the steps that it
+        remembers it converges several times as fast as from its shifts alone.
     """
 
     model: Model

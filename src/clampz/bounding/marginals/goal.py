@@ -88,7 +88,9 @@ class Marginals(Problem[MarginalBounds]):
         for size in np.unique(self.num_states[some]):
             places = self.begin[some[self.num_states[some] == size]][:, None] + np.arange(size)
             own = self.rows[places]
-            self.lower[places], self.upper[places] = intervals_of(self.low[own], self.high[own])
+            lower, upper = intervals_of(self.low[own], self.high[own])
+            self.lower[places] = np.maximum(self.lower[places], lower)  # but for rounding they only narrow
+            self.upper[places] = np.minimum(self.upper[places], upper)
         if len(some) and np.isnan(self.lower[self.begin[some]]).any():  # Z = 0
             self.know(Known(np.full(len(self.rows), np.nan), np.full(len(self.rows), np.nan), of_all=True))
 

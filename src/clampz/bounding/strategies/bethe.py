@@ -37,6 +37,9 @@ class Bethe(Strategy[Problem]):
         """Ask for the estimate, and then for sweeps as long as they are a bound."""
         problem = self.problem
         num_bytes = problem.worker_bytes
+        if self._is_asked and not bethe.fits(problem.rest, num_bytes):
+            self.is_done = True
+            return None
         if self._is_asked:
             return Quantum(self._go_on, (seconds,), budget.share())
         self._is_asked = True
