@@ -26,7 +26,7 @@ TOLERATED = 1e-9
 ROUNDING_PER_VARIABLE = 1e-14
 # Variables of the core up to which effective resistances are computed: a dense inverse, about a quarter of a second at
 # this size.
-MAX_DENSE = 1200
+MAX_DENSE = 900
 # Variables of the core up to which weights that a user gives can be checked: a maximum flow for each.
 MAX_CHECKED = 500
 # Weights that a user gives are at least this: potentials are divided by them.

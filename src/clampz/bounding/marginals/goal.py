@@ -241,33 +241,40 @@ class Searches(Strategy[Marginals]):
         if not self._most:
             problem.over = "memory"
             return None
-        widths = problem.widths
-        for k in np.argsort(-widths, kind="stable").tolist():
-            if widths[k] <= problem.enough:
-                break
-            own = problem.rows[problem.begin[k] : problem.begin[k + 1]]
-            own = own[~self._is_over[own] & (problem.high[own] > problem.low[own])]
-            for row in own[np.argsort(problem.low[own] - problem.high[own], kind="stable")].tolist():
-                search = self._search(row, budget, num_workers)
-                quantum = None if search is None else search.next(seconds, budget, num_workers)
-                self._is_over[row] = search is not None and search.is_done
-                if quantum is not None:
-                    self._pending[quantum] = row
-                    return quantum
+        rows = self._rows()
+        wanted = {*rows, *self._pending.values()}
+        unwanted = [row for row in self._searches if row not in wanted]
+        room = self._most - len(self._searches) + len(unwanted)
+        for row in rows:
+            if row not in self._searches:
+                if not room:
+                    continue  # one that makes room before its time would begin anew, again and again
+                room -= 1
+                if len(self._searches) >= self._most:
+                    del self._searches[unwanted.pop()]
+                self._searches[row] = self._begun(row, budget, num_workers)
+            search = self._searches[row]
+            quantum = search.next(seconds, budget, num_workers)
+            self._is_over[row] = search.is_done
+            if quantum is not None:
+                self._pending[quantum] = row
+                return quantum
         if not self._pending and problem.over is None and self._is_over[problem.open_rows].all():
             self.is_done, problem.over = True, "exact"
         return None
 
-    def _search(self, row: int, budget: Budget, num_workers: int) -> Nested[Any] | None:
-        """Return the search for a state; None as long as all that may be kept are wanted."""
-        if row in self._searches:
-            return self._searches[row]
+    def _rows(self) -> list[int]:
+        """Return states whose search is not over, of the widest variable first, and of it what is known least."""
         problem = self.problem
-        if len(self._searches) >= self._most:
-            wanted = set(problem.open_rows[~self._is_over[problem.open_rows]].tolist()) | set(self._pending.values())
-            if (old := next((each for each in self._searches if each not in wanted), None)) is None:
-                return None  # one that makes room before its time would begin anew, again and again
-            del self._searches[old]
+        rows, widths = problem.rows, np.repeat(problem.widths, problem.num_states)
+        is_open = (widths > problem.enough) & ~self._is_over[rows] & (problem.high[rows] > problem.low[rows])
+        rows, widths = rows[is_open], widths[is_open]
+        found: list[int] = rows[np.lexsort((problem.low[rows] - problem.high[rows], -widths))].tolist()
+        return found
+
+    def _begun(self, row: int, budget: Budget, num_workers: int) -> Nested[Any]:
+        """Begin the search for a state."""
+        problem = self.problem
         rest, options = problem.around.rest, problem.options
         lane = Model.from_contents(rest.contents._replace(unary=problem.lanes(np.array([row]))[:, 0]))
         own = replace(options, memory=int(options.num_bytes / 2 / self._most))
@@ -278,7 +285,6 @@ class Searches(Strategy[Marginals]):
         share = 1.0 / int(rest.num_states[piece_of(rest.unary.start, row)])
         search: Nested[Any] = Nested(problem, LogZ(lane, own), STRATEGIES, lambda: share, tell)
         search.begin(budget, num_workers)
-        self._searches[row] = search
         return search
 
     def take(self, quantum: Quantum, found: Any) -> None:
