@@ -230,7 +230,7 @@ class Searches(Strategy[Marginals]):
     def __init__(self, problem: Marginals) -> None:
         super().__init__(problem)
         num_bytes = problem.options.num_bytes / 2
-        self._most = min(MOST_SEARCHES, int(num_bytes / bytes_needed(problem.around.rest)))
+        self._most = min(MOST_SEARCHES, int(num_bytes / max(1, bytes_needed(problem.around.rest))))
         self._searches: dict[int, Nested[Any]] = {}
         self._pending: dict[Quantum, int] = {}
         self._is_over = np.zeros(len(problem.low), dtype=np.bool_)
@@ -242,14 +242,13 @@ class Searches(Strategy[Marginals]):
             problem.over = "memory"
             return None
         rows = self._rows()
-        wanted = {*rows, *self._pending.values()}
-        unwanted = [row for row in self._searches if row not in wanted]
-        room = self._most - len(self._searches) + len(unwanted)
-        for row in rows:
+        kept = np.array([*self._searches], dtype=np.int64)
+        unwanted = set(kept[~np.isin(kept, rows)].tolist()) - set(self._pending.values())
+        # one that made room before its time would begin anew, again and again
+        is_new = ~np.isin(rows, kept)
+        room = self._most - len(kept) + len(unwanted)
+        for row in rows[~is_new | (np.cumsum(is_new) <= room)].tolist():
             if row not in self._searches:
-                if not room:
-                    continue  # one that makes room before its time would begin anew, again and again
-                room -= 1
                 if len(self._searches) >= self._most:
                     del self._searches[unwanted.pop()]
                 self._searches[row] = self._begun(row, budget, num_workers)
@@ -263,14 +262,13 @@ class Searches(Strategy[Marginals]):
             self.is_done, problem.over = True, "exact"
         return None
 
-    def _rows(self) -> list[int]:
+    def _rows(self) -> Integers:
         """Return states whose search is not over, of the widest variable first, and of it what is known least."""
         problem = self.problem
         rows, widths = problem.rows, np.repeat(problem.widths, problem.num_states)
         is_open = (widths > problem.enough) & ~self._is_over[rows] & (problem.high[rows] > problem.low[rows])
         rows, widths = rows[is_open], widths[is_open]
-        found: list[int] = rows[np.lexsort((problem.low[rows] - problem.high[rows], -widths))].tolist()
-        return found
+        return rows[np.lexsort((problem.low[rows] - problem.high[rows], -widths))]
 
     def _begun(self, row: int, budget: Budget, num_workers: int) -> Nested[Any]:
         """Begin the search for a state."""
