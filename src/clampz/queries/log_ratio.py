@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 
+from clampz.bounding.bracket import BracketStop
 from clampz.bounding.options import BoundOptions
 from clampz.display.formatting import proven, ran, rounded_up, within
 from clampz.display.html_repr import HasHtml, HtmlCard
 from clampz.errors import EvidenceError
 from clampz.model import Evidence, Model
 from clampz.model.conditioning import given
-from clampz.portfolio.problem import Stop
 from clampz.queries.ratio_terms import Interval, Ratio, RatioTerm
 from clampz.runtime.budget import Budget
 from clampz.runtime.options import knows_its_options
@@ -33,7 +33,7 @@ class LogRatio(HasHtml):
     lower: float
     upper: float
     estimate: float
-    stopped_by: Stop
+    stopped_by: BracketStop
     seconds: float
 
     @property
@@ -116,7 +116,7 @@ def log_ratio(
     with as_callback(progress, "asking") as listener, budget.interruptible():
         one, other = _side(model_a, evidence), _side(model_b, evidence)
 
-        def answer(stopped_by: Stop, seconds: float) -> LogRatio:
+        def answer(stopped_by: BracketStop, seconds: float) -> LogRatio:
             lower, upper, estimate = Interval.of_difference(one, other)
             return LogRatio(lower=lower, upper=upper, estimate=estimate, stopped_by=stopped_by, seconds=seconds)
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from clampz.bounding.bracket import BracketStop
 from clampz.bounding.options import BoundOptions
 from clampz.bounding.tree.frontier import check_room
 from clampz.display.formatting import DIGITS, name_of, proven, ran, within
@@ -21,7 +22,6 @@ from clampz.errors import EvidenceError
 from clampz.model import Evidence, Model
 from clampz.model.conditioning import given, keep_only
 from clampz.numerics import EPS, ROUNDINGS, Floats
-from clampz.portfolio.problem import Stop
 from clampz.queries.ratio_terms import Interval, Ratio, RatioTerm
 from clampz.runtime.budget import Budget
 from clampz.runtime.options import knows_its_options
@@ -60,7 +60,7 @@ class Probability(HasHtml):
     estimate: float
     log_lower: float
     log_upper: float
-    stopped_by: Stop
+    stopped_by: BracketStop
     seconds: float
 
     @property
@@ -166,7 +166,7 @@ def probability(
         states = as_event(base, event)
         inside, other, is_outside = _both(base, states)
 
-        def answer(stopped_by: Stop, seconds: float) -> Probability:
+        def answer(stopped_by: BracketStop, seconds: float) -> Probability:
             ends = _ends(inside, other, is_outside)
             is_known = ends["lower"] == ends["upper"]
             stopped_by = "exact" if is_known and stopped_by != "left" else stopped_by
