@@ -238,11 +238,13 @@ class SuccessiveHalving:
             return max_table, (first._replace(evaluations=max(1, min(fitting, first.evaluations))),)
         expected = self._num_evaluations * evaluation_seconds(model, self.max_table)
         pace = max(self._seconds, 1e-3) / expected
+        # tables that are larger by less than the labels of any variable are the same
+        num_labels = float(model.num_states.min(where=model.num_states > 1, initial=LARGEST_TABLE))
         had_few = not self._goes_on and self._rounds[-1].evaluations <= FIRST_ROUNDS[-1].evaluations
         for rounds, share in ((ROUNDS, SHARE), *((few, SHARE_WITHOUT_CHOICE) for few in (WITHOUT_CHOICE, HARDLY_ANY))):
             each = share * seconds / _num_evaluations(rounds) / pace
             max_table = max_table_in_time(model, options, each, LARGEST_TABLE)
-            growth = LEAST_GROWTH if rounds is not HARDLY_ANY or had_few else LEAST_GROWTH_TO_FEW
+            growth = max(LEAST_GROWTH if rounds is not HARDLY_ANY or had_few else LEAST_GROWTH_TO_FEW, num_labels)
             if max_table >= growth * self.max_table:
                 return max_table, rounds
         return self.max_table, rounds
