@@ -53,8 +53,8 @@ class ExactAnswer(Strategy[Problem[Any]]):
             self._cost = found
             return
         self.is_done = True
-        if found[0] is not None:
-            self._told(found[0])
+        if found is not None:
+            self._told(found)
 
     def bytes_needed(self) -> float:
         """Return what planning takes at the least, or what the sum takes at most."""

@@ -289,32 +289,18 @@ def plan_if_it_fits(cost: ExactCost, options: ExactOptions, budget: Budget) -> t
     return sliced or plan, (sliced or plan).words()
 
 
-def sum_if_it_fits(cost: ExactCost, options: ExactOptions, budget: Budget) -> tuple[Estimates | None, str]:
-    """Sum where that fits, and say how; else None, and why."""
-    plan, words = plan_if_it_fits(cost, options, budget)
-    return None if plan is None else run_plan(plan, options, budget), words
-
-
-def exact_if_it_fits(batch: Batch, options: ExactOptions, budget: Budget) -> tuple[Estimates | None, str]:
-    """Plan in a share of the time, and sum where that fits into the memory and into a share of what is left.
-
-    A single lane that is nearly all constraints is counted first.  Returns None where nothing fits, and why.
-    """
-    planning = budget.share(PLANNING_SHARE)
-    cost = exact_cost(batch, marginals=options.marginals, memory=options.memory, budget=planning)
-    return count_or_sum(batch, cost, options, budget)
-
-
-def count_or_sum(batch: Batch, cost: ExactCost, options: ExactOptions, budget: Budget) -> tuple[Estimates | None, str]:
+def count_or_sum(batch: Batch, cost: ExactCost, options: ExactOptions, budget: Budget) -> Estimates | None:
     """Count a single lane that is nearly all constraints, or else sum where that fits into a share of the time.
 
-    Returns None where nothing fits, and why.
+    Returns None where nothing fits.
     """
     if batch.num_lanes == 1 and worth_counting(batch.model, cost.seconds, first=True) and is_available():
         found = run_count(batch, options, budget.share(EXACT_SHARE))
         if found.bound == "exact":
-            return found, PROVEN
-    return sum_if_it_fits(cost, options, budget.share(EXACT_SHARE))
+            return found
+    within = budget.share(EXACT_SHARE)
+    plan, _ = plan_if_it_fits(cost, options, within)
+    return None if plan is None else run_plan(plan, options, within)
 
 
 def lacks_marginals(found: Estimate) -> bool:

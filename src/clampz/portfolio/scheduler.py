@@ -8,7 +8,6 @@ Whoever is not chosen has a small share in any case, and what gains nothing wait
 import math
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import Executor
 from time import perf_counter
 from typing import Any, Generic
 
@@ -16,7 +15,7 @@ from clampz.portfolio.problem import Problem, ResultT, Stop, nats_gained
 from clampz.portfolio.strategy import Quantum, Strategy
 from clampz.runtime.budget import Budget
 from clampz.runtime.progress import ToldT, says_stop
-from clampz.runtime.workers import Crew, Job, finished
+from clampz.runtime.workers import AnyExecutor, Crew, Job, finished
 
 # The share of the time left that a strategy's first quantum has, and its seconds at least and at most; later ones are
 # as long as all before, up to this share.
@@ -278,7 +277,7 @@ def timed(function: Callable[..., Any], *args: object) -> tuple[float, Any]:
 def run_to_end(
     problem: Problem[ToldT],
     strategies: Sequence[Callable[[Any], Strategy[Any]]],
-    executor: Executor | None,
+    executor: AnyExecutor | None,
     num_threads: int,
     budget: Budget,
     listener: Callable[[ToldT], object] | None,

@@ -93,8 +93,8 @@ def solve(
         How many variables to clamp, and by which selector.  By default "auto" clamps as many as time allows, the others
         none.
     time
-        Seconds at most: what there is of them goes to the bracket until it is closed.  By default 10, of which the
-        bracket has 4, or 60 where the model can be solved exactly in that.
+        Seconds at most: what there is of them goes to the bracket until it is closed.  By default 10, or 60 where
+        the model can be solved exactly in that.
     memory
         Bytes that it may use beyond the model itself, or text such as "2GB"; None for half of what is free.  A method
         for which that is not enough is left out.

@@ -64,7 +64,7 @@ def test_intervals_of_clauses_are_counted(monkeypatch):
     model = cz.Model.from_factors([2] * 12, clauses)
     truth = cz.exact(model)
     monkeypatch.setattr(running, "worth_counting", lambda *asked, first: True)
-    monkeypatch.setattr(running, "sum_if_it_fits", lambda *asked: (None, "nothing else was tried"))
+    monkeypatch.setattr(running, "plan_if_it_fits", lambda *asked: (None, "nothing else was tried"))
     found = cz.bound_marginals(model)
     assert found.stopped_by == "exact"
     assert (found.lower.flat <= truth.marginals.flat).all() and (truth.marginals.flat <= found.upper.flat).all()

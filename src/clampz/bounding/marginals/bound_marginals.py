@@ -1,7 +1,6 @@
 """Certified intervals for marginals: exactly where that fits, else from bounds on log Z with a variable in a state."""
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
 from typing import Any, Unpack
 
 import numpy as np
@@ -24,6 +23,7 @@ from clampz.runtime.budget import Budget
 from clampz.runtime.options import takes_names
 from clampz.runtime.progress import Listener, as_callback
 from clampz.runtime.seeds import Seed, with_rng
+from clampz.runtime.workers import AnyExecutor
 
 
 @takes_names
@@ -32,7 +32,7 @@ def bound_marginals(
     variables: Sequence[Variable] | None = None,
     *,
     evidence: Evidence | None = None,
-    executor: Executor | None = None,
+    executor: AnyExecutor | None = None,
     rng: Seed = None,
     progress: Listener[MarginalBounds] = None,
     options: BoundOptions | None = None,
